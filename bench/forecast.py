@@ -199,7 +199,7 @@ def compared(setting: Setting, said: Forecast, differences: Differences) -> Case
 
 
 def differences_of(run: Marginals) -> Differences:
-    """Of single columns, of each column with the condition, and of measured pairs.
+    """Differences of tables of single columns, of each column with the condition, and of measured pairs.
 
     Estimates less true counts of the same cells: what noise and denoising do, and nothing else. Without noise they are zero.
     """

@@ -25,7 +25,7 @@ def budget_of_one_release(epsilon: float, delta: float) -> Budget:
 
 
 def scaled(events: Events, part: float) -> Events:
-    """The same list with this part of all noise: with almost none, the non-private form of a method. No price holds for it."""
+    """The list with this part of all noise; with almost none it is the non-private form of a method. No price holds for it."""
     return events_from_json(_scaled(events_to_json(events), part))
 
 

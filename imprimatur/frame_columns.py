@@ -28,7 +28,7 @@ class Frame(Protocol):
         """Whether a cell is empty."""
 
     def write(self, path: Path) -> None:
-        """As Parquet."""
+        """Write the frame as a Parquet file."""
 
     def restored(self, content: bytes) -> Any:
         """Rows in Parquet as a table of this library with these dtypes, in this order of columns."""

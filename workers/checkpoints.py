@@ -109,9 +109,11 @@ def restore_adam(optimizer: Adam, tensors: dict[str, Tensor], prefix: str) -> No
 
 
 def module_tensors(module: torch.nn.Module, prefix: str) -> dict[str, Tensor]:
+    """Parameters and buffers of a module, under names that begin with the prefix."""
     return {f"{prefix}.{name}": value for name, value in module.state_dict().items()}
 
 
 def restore_module(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
+    """Put back what `module_tensors` took."""
     start = f"{prefix}."
     module.load_state_dict({name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)})

@@ -80,6 +80,7 @@ class Limits:
 
 
 def limits_of(context: Context) -> Limits:
+    """The limits that the settings give to an attempt."""
     return Limits(context.settings.job_seconds_limit, context.settings.job_memory_bytes_limit)
 
 

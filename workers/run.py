@@ -1,8 +1,8 @@
 """One attempt at one release, in a process of its own: `python -m workers.run RELEASE_ID TOKEN SECONDS BYTES`.
 
 Reserve, commit, then touch: the charge is posted and committed before the first private row is decrypted. From then on
-no outcome gives it back. Exit status 0 means that the release has ended or is no longer ours; anything else asks for
-another attempt.
+the charge stands; a cancel lowers its Rényi part to the steps that ran. Exit status 0 means that the release has ended or
+is no longer ours; anything else asks for another attempt.
 """
 
 from __future__ import annotations

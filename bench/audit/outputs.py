@@ -829,7 +829,7 @@ class OutputFinding:
 
 
 def finite(value: float) -> float | None:
-    """None where no ε is enough: JSON has no infinity."""
+    """The number for JSON; None for infinity, where no ε is enough."""
     return value if math.isfinite(value) else None
 
 
@@ -1011,7 +1011,7 @@ def attempts(trials: int) -> Iterator[Callable[[], OutputFinding]]:
 
 
 def attempts_on_rounded_normals(trials: int) -> Iterator[Callable[[], OutputFinding]]:
-    """The same attacks on the noise of before, which they must find out."""
+    """The same attacks on the noise that was used before discrete noise, which they must detect."""
     for place, (epsilon, rows) in enumerate(((50.0, 1_000), (250.0, 1), (250.0, 1_000))):
         yield _attempt("rounded normals", epsilon, rows, _rounded(labels), trials, 300 + place)
     large = _rounded(lambda _, rows: labels_under_large_noise(rows))

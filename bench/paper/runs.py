@@ -70,7 +70,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """Of one seed."""
+    """What one seed gave."""
 
     method: str
     epsilon: float | None
@@ -179,7 +179,7 @@ def train(trained: Idpgan, steps: int) -> list[Look]:
 
 
 def drawn_images(trained: ImageIdpgan, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """As the service draws them: components by noisy frequencies, images by the averaged generator."""
+    """Images drawn as the service draws them: components by noisy frequencies, images by the averaged generator."""
     rng = np.random.default_rng(seed)
     shares = np.array(trained.component_frequencies)
     components = rng.choice(len(shares), size=count, p=shares / shares.sum())

@@ -34,7 +34,7 @@ class Server(Protocol):
 
     @property
     def COMMANDS(self) -> Mapping[str, tuple[str, str]]:  # noqa: N802 - a constant of a module
-        """By the words that call it: the panel of `--help`, and `module:attribute` of a function or a Typer app."""
+        """The server's commands by the words that call them: the panel of `--help`, and `module:attribute` of a function or a Typer app."""
 
     def started(self, data: Path) -> AbstractContextManager[Target]:
         """A service in a data directory that lives as long as this."""

@@ -129,10 +129,12 @@ def lock_lasting_owner_keys(session: Session, tenant_id: uuid.UUID) -> Sequence[
 
 
 def is_live(session: Session, key_id: uuid.UUID) -> bool:
+    """Whether the key works now, by the database's clock."""
     return session.scalars(select(ApiKey.id).where(ApiKey.id == key_id, _live())).one_or_none() is not None
 
 
 def change_key(session: Session, key_id: uuid.UUID, **values: Any) -> None:
+    """Set columns of a key; `revoked_now` and `ended_after` make such values."""
     session.execute(
         update(ApiKey).where(ApiKey.id == key_id).values(**values).execution_options(synchronize_session=False)
     )

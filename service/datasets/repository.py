@@ -35,6 +35,7 @@ _FIRST_PLACES = (1, FIRST_DERIVED_PLACE, FIRST_LEFT_OUT_PLACE)
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
+    """The tenant's dataset; `NotFound` where the tenant has none of this id."""
     dataset = session.scalars(
         select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)
     ).one_or_none()

@@ -207,11 +207,13 @@ def _refuse_duplicate(session: Session, principal: Principal, table: IngestedTab
 
 
 def find(context: Context, principal: Principal, dataset_id: uuid.UUID) -> Dataset:
+    """The tenant's dataset; `NotFound` where the tenant has none of this id."""
     with context.transaction() as session:
         return repository.find(session, principal.tenant_id, dataset_id)
 
 
 def list_page(context: Context, principal: Principal, page: Page) -> tuple[Sequence[Dataset], str | None]:
+    """A page of the tenant's datasets, newest first, and the cursor of the next page."""
     with context.transaction() as session:
         return repository.page_of_tenant(session, principal.tenant_id, page)
 

@@ -19,6 +19,7 @@ MOST_DIGITS = 9
 
 
 def coarse(field: FieldSchema) -> FieldSchema:
+    """The field with the coarse level of its hierarchy as categories, if it has one."""
     if field.hierarchy is None:
         return field
     enum = tuple(fine_shares(field.hierarchy))
@@ -28,6 +29,7 @@ def coarse(field: FieldSchema) -> FieldSchema:
 
 
 def fine(field: FieldSchema) -> FieldSchema:
+    """The field with the fine level of its hierarchy as categories, if it has one."""
     if field.hierarchy is None:
         return field
     enum = tuple(one for shares in fine_shares(field.hierarchy).values() for one in shares)
@@ -57,6 +59,7 @@ def _digits_of(value: Fraction) -> int:
 
 
 def digits_for(field: FieldSchema, span: Span, open_columns: list[str]) -> int:
+    """How many digits after the point a computed column has; ValueError where that follows from no declaration."""
     if not span.is_exact:
         raise ValueError(
             Message(
@@ -105,6 +108,7 @@ def with_categories(field: FieldSchema, values: tuple[Value, ...]) -> FieldSchem
 
 
 def check_declared(field: FieldSchema, values: list[Value]) -> None:
+    """Raise ValueError for a value that is none of the field's categories."""
     declared = {(isinstance(value, bool), value) for value in field.categories or ()}
     for value in values:
         if (isinstance(value, bool), value) not in declared:

@@ -54,7 +54,7 @@ class ValueGrid:
         return values
 
     def with_decimals(self, decimals: int) -> ValueGrid:
-        """Those of these values that have at most so many digits after the point; all of them where no fewer are asked for."""
+        """The grid of those of these values that have at most so many digits after the point; all of them where no fewer are asked for."""
         fewer = self.decimals - decimals
         if fewer <= 0:
             return self

@@ -168,6 +168,7 @@ def require_own(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -
 
 
 def hexadecimal(path: Iterable[bytes]) -> list[str]:
+    """The hashes of a path as JSON has them."""
     return [each.hex() for each in path]
 
 

@@ -87,6 +87,7 @@ _thread = _Thread()
 
 
 def busy() -> PricingBusy:
+    """The refusal of a price while others are being computed."""
     return PricingBusy(
         Message(
             "other prices are being computed, for this key or for others; ask again in %(retry_seconds)s s",

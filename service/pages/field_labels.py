@@ -25,7 +25,7 @@ class Labelled:
 
     @property
     def said_as(self) -> tuple[str, ...]:
-        """By which a refusal names it."""
+        """The names by which a refusal may call this field."""
         return self.fields or (self.name,)
 
 

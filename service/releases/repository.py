@@ -82,6 +82,7 @@ class Placed(NamedTuple):
 
 
 def place(connection: psycopg.Connection[Any], **values: Any) -> Placed:
+    """Carry out `PLACE`; its outcome says whether the order was reserved."""
     return Placed(*connection.execute(PLACE, {"name": None, **values}).fetchone())  # type: ignore[misc]  # it always answers one row
 
 
@@ -151,6 +152,7 @@ def find_ground(
 
 
 def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> Release:
+    """The tenant's release, as it is now; `NotFound` where the tenant has none of this id."""
     query = (
         select(Release)
         .where(Release.id == release_id, Release.tenant_id == tenant_id)

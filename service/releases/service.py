@@ -256,6 +256,7 @@ def _refuse_when_full(outcome: str, settings: Settings) -> None:
 
 
 def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
+    """The tenant's release; `NotFound` where the tenant has none of this id."""
     with context.statement() as session:
         return repository.find(session, principal.tenant_id, release_id)
 

@@ -58,6 +58,7 @@ def why_no_login(owner_url: str, role: str, password: str) -> str | None:
 
 
 def owner_url(settings: Settings) -> str:
+    """The URL of the role that owns the database; the process's own where none is set."""
     return settings.migration_database_url or settings.database_url
 
 

@@ -124,6 +124,7 @@ class DecodedGenerator(TableGenerator):
 
 
 def make_decoder(latent: int, width: int, *, hidden: Sequence[int], layers: Layers) -> nn.Module:
+    """A decoder from codes (B, latent) to logits (B, width)."""
     if layers == "convolutions":
         return ConvolutionDecoder(latent, width)
     return PerceptronDecoder(latent, tuple(reversed(hidden)), width)

@@ -91,7 +91,7 @@ def risks(python: Path, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def synthetic(table: Table, rows: pl.DataFrame, *, is_control: bool, epsilon: float = 1.0) -> pl.DataFrame:
-    """As many rows of a release, drawn by the sampler of the service; of a control, made without noise."""
+    """As many synthetic rows as there are real ones, drawn by the service's sampler; of a control, from a release without noise."""
     schema, budget = table.schema, budget_of_one_release(100.0, DELTA)
     facts = Facts(len(rows), budget, lambda numeric_bins: shape_of(schema, numeric_bins=numeric_bins))
     order = parse_order(
@@ -112,7 +112,7 @@ def synthetic(table: Table, rows: pl.DataFrame, *, is_control: bool, epsilon: fl
 
 
 def line(maker: str, kind: str, found: dict[str, Any]) -> str:
-    """Of the page."""
+    """One line of the table on the page."""
     if "failed" in found:
         return f"| {maker} | {kind} | | | | {found['failed']} |"
     low, high = found["interval"]

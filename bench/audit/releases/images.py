@@ -91,7 +91,7 @@ def features_of(epsilon: float, seed: int, *, with_target: bool, is_control: boo
 
 
 def attack(epsilon: float, runs: int, *, is_control: bool = False) -> Finding:
-    """So many releases without the target, and with it."""
+    """Attack so many releases without the target, and as many with it."""
     sides = [
         np.stack(
             [

@@ -141,11 +141,11 @@ class Maker:
 
     @property
     def made_by(self) -> tuple[str, bool]:
-        """Its name, and whether it is a control."""
+        """The maker's name, and whether it is a control."""
         return self.name, self.is_control
 
     def paid(self, *, copies: int = 1, releases: int = 1) -> Price:
-        """For what an attack sees."""
+        """The price of what an attack sees."""
         return Price(self.price, DELTA, copies, releases)
 
 

@@ -31,6 +31,7 @@ _SIZE_BYTES = 4
 
 
 def record_bytes(schema: ImageSchema) -> int:
+    """Bytes of one record: the pixels and the label."""
     return schema.pixels + LABEL_BYTES
 
 

@@ -64,10 +64,12 @@ class Match(NamedTuple):
 
 
 def count_columns(fingerprints: Iterable[ColumnFingerprint]) -> int:
+    """How many modelled columns count as evidence."""
     return len({one.place for one in fingerprints if _is_counted(one.place)})
 
 
 def is_stored(one: ColumnFingerprint) -> bool:
+    """Whether the fingerprint is kept for later uploads to be compared with."""
     return one.place < COMPARED_ALONE
 
 

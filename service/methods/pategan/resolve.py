@@ -31,4 +31,5 @@ def resolve(order: PateganOrder, facts: Facts) -> PateganOrder:
 
 
 def default_teachers(units: int) -> int:
+    """How many teachers so many units get where the order does not say."""
     return max(1, min(MOST_DEFAULT_TEACHERS, units // UNITS_OF_A_TEACHER))

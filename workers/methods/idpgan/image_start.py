@@ -148,7 +148,7 @@ class StartedImageIdpgan(MixtureFirstImages):
         return torch.cat(rows).mul(255.0).round().to(torch.uint8).view(classes, PREVIEWED, *self.images.shape)
 
     def checkpoint(self) -> Checkpoint:
-        """With all that was measured."""
+        """Everything needed to go on, with all that was measured."""
         saved = super().checkpoint()
         trained = {name: tensor for name, tensor in saved.tensors.items() if not _is_of_the_mixture(name)}
         return Checkpoint({**trained, **self.measured_tensors(), PREVIEW: self.preview()}, saved.values)

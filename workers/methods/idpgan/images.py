@@ -146,7 +146,7 @@ class ImageIdpgan(Idpgan):
         )
 
     def checkpoint(self) -> Checkpoint:
-        """With a preview: it shows the state that training goes on from, and nothing later."""
+        """Everything needed to go on, and a preview, which shows the state that training goes on from, and nothing later."""
         saved = super().checkpoint()
         return Checkpoint({**saved.tensors, PREVIEW: self.preview()}, saved.values)
 
