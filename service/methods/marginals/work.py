@@ -15,7 +15,9 @@ TWINS = 2
 ARRAYS_OF_LOGITS = 6
 """That a fit or its twin holds: logits, Adam's means, the best ones, shares and their gradient."""
 LOOK_EVERY = 10
+"""Steps of a fit between two looks at its error, as in `workers.methods.marginals.fit.mixture_fit`."""
 STRENGTHS, RAKING_STEPS = 5, 6
+"""Strengths of raking that are tried, and its steps, as in `workers.methods.marginals.fit.raking`."""
 NODES_OF_A_LEVEL = 2**10
 """Of a tree of counts, as is usual; there may be eight times as many, or few."""
 
