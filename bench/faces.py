@@ -28,12 +28,13 @@ from sklearn.decomposition import PCA
 from sklearn.svm import SVC
 
 from bench.audit import faces
+from bench.orders import budget_of_one_release
 from bench.pages import keep
 from service.domain.image_schema import parse_schema
 from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
 from service.methods.pricing import price_order, resolve_order
-from service.privacy.filters import NANO, Shares, open_budget
+from service.privacy.filters import NANO, Shares
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
@@ -107,7 +108,7 @@ def ours(images: Floats, epsilon: float, seed: int, *, unit: str = "column", **k
     shape = (*images.shape[2:], 1)
     whole = {"type": "image", "height": shape[0], "width": shape[1], "channels": 1}
     schema = parse_schema(whole | ({} if unit == "image" else {"pixel_unit": unit}))
-    budget = open_budget(epsilon, 2.0 * DELTA)
+    budget = budget_of_one_release(epsilon, DELTA)
     facts = Facts.of_schema(schema, units=PEOPLE * EACH, most_per_unit=1, budget=budget)
     order = resolve_order(
         parse_order({"method": "image_release", "epsilon": epsilon, **knobs}), facts, Shares(NANO, NANO), schema

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench.orders import budget_of_one_release
 from bench.pages import RESULTS, keep
 from bench.tables.compared import GROUPS
 from bench.tables.records import runs_of
@@ -37,7 +38,7 @@ from service.methods.facts import Facts
 from service.methods.forecast import Counts, Forecast
 from service.methods.marginals.order import MarginalsOrder
 from service.methods.pricing import price_order, resolve_order
-from service.privacy.filters import NANO, Shares, open_budget
+from service.privacy.filters import NANO, Shares
 from workers.encoding.table import TableDomain
 from workers.mechanism.marginals import Columns, count_tables
 from workers.mechanism.secure_random import SecureRandom
@@ -168,7 +169,7 @@ def main() -> None:
 
 def measured(name: str, table: Table, epsilon: float, *, seed: int = SEED, **knobs: Any) -> Case:
     """Forecast, then measured once."""
-    units, budget = len(table.train), open_budget(epsilon, 2.0 * DELTA)
+    units, budget = len(table.train), budget_of_one_release(epsilon, DELTA)
     facts = Facts(units, budget, lambda numeric_bins: shape_of(table.schema, numeric_bins=numeric_bins))
     asked = parse_order({"method": "marginals", "epsilon": epsilon, **knobs})
     order = resolve_order(asked, facts, Shares(NANO, NANO), table.schema)
@@ -198,7 +199,7 @@ def compared(setting: Setting, said: Forecast, differences: Differences) -> Case
 
 
 def differences_of(run: Marginals) -> Differences:
-    """Of single columns, of each column with the condition, and of measured pairs.
+    """Differences of tables of single columns, of each column with the condition, and of measured pairs.
 
     Estimates less true counts of the same cells: what noise and denoising do, and nothing else. Without noise they are zero.
     """

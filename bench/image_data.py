@@ -31,7 +31,7 @@ def load(folder: Path, side: int) -> Digits:
 
 
 def held_out(data: Digits, share: int = 6, seed: int = 123) -> Digits:
-    """The same shape with one in `share` of the *training* images as the test: for every choice of a setting."""
+    """The data with one in `share` of the *training* images as the test: for every choice of a setting."""
     order = np.random.default_rng(seed).permutation(len(data.train))
     test, train = order[: len(order) // share], order[len(order) // share :]
     return Digits(data.train[train], data.labels[train], data.train[test], data.labels[test])

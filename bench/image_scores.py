@@ -51,7 +51,7 @@ class Classifier(nn.Module):
 def train_classifier(
     images: np.ndarray, labels: np.ndarray, *, epochs: int, seed: int, device: torch.device = _CPU
 ) -> Classifier:
-    """For a fixed number of epochs; never chosen by a score. It is on the CPU afterwards."""
+    """Train for a fixed number of epochs, never chosen by a score. The network is on the CPU afterwards."""
     torch.manual_seed(seed)
     network = Classifier(images.shape[1]).to(device)
     steps = epochs * (len(images) // BATCH)

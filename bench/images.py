@@ -31,12 +31,11 @@ from bench.image_scores import (
     precision_and_recall,
     train_classifier,
 )
-from bench.orders import resolve_order
+from bench.orders import budget_of_one_release, resolve_order
 from bench.pages import keep, run_file
 from service.domain.shapes import ImageShape
 from service.methods.mixture.order import MixtureOrder
 from service.methods.pricing import price_order
-from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
 from workers.generators.released import ImageRelease
 from workers.mechanism.secure_random import SecureRandom
@@ -160,8 +159,7 @@ def measure(
 ) -> tuple[ImageRelease, int]:
     """A release of the whole budget, priced and run as the service would; the number of cells."""
     units, side = len(train), train.shape[1]
-    # A release of share 1 is calibrated to half of the dataset's δ.
-    budget = open_budget(epsilon, 2 * DELTA)
+    budget = budget_of_one_release(epsilon, DELTA)
     order = resolve_order(
         MixtureOrder(method="mixture", epsilon=epsilon, **knobs),
         units=units,

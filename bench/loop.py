@@ -167,7 +167,7 @@ def store(path: Path, rows: int) -> None:
 
 
 def read(path: Path, rows: int, domain: TableDomain) -> EncodedTable:
-    """As the worker reads them."""
+    """The table, read as the worker reads it."""
     with path.open("rb") as file:
 
         def read_range(start: int, stop: int) -> bytes:

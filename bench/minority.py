@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def lines_of(table: Table, rows: int, share: float, epsilons: Sequence[str], seeds: int) -> Iterator[str]:
-    """Of one share: the real-trained, then synthetic rows at each ε with the gap to it."""
+    """The lines of one share: trained on real rows, then on synthetic rows at each ε with the gap to it."""
     drawn = [with_share(table, rows, share, seed) for seed in range(1, seeds + 1)]
     real = _mean([subgroup_scores(one.train_codes, one) for one in drawn])
     yield _line(share, "real rows", real, None)
@@ -67,7 +67,7 @@ def lines_of(table: Table, rows: int, share: float, epsilons: Sequence[str], see
 
 
 def with_share(table: Table, rows: int, share: float, seed: int) -> Table:
-    """So many training rows, of which the minority has this share; none is drawn twice."""
+    """So many training rows of which the minority has this share; none is drawn twice."""
     is_minority = (table.train[FIELD] == MINORITY).fill_null(value=False).to_numpy()
     rng = np.random.default_rng(seed)
     wanted = round(share * rows)

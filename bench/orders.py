@@ -9,7 +9,7 @@ from service.methods.catalogue import method_of, with_method
 from service.methods.facts import Facts
 from service.methods.knobs import AnyOrder
 from service.privacy.events import Events, events_from_json, events_to_json
-from service.privacy.filters import Budget
+from service.privacy.filters import Budget, open_budget
 
 
 def resolve_order(order: AnyOrder, *, units: int, shape: TableShape | ImageShape, budget: Budget) -> Any:
@@ -19,8 +19,13 @@ def resolve_order(order: AnyOrder, *, units: int, shape: TableShape | ImageShape
     return method_of(chosen).resolve(chosen, facts)
 
 
+def budget_of_one_release(epsilon: float, delta: float) -> Budget:
+    """The budget of which one release of share 1 is (epsilon, delta)-DP: each account owns half of the budget's δ."""
+    return open_budget(epsilon, 2.0 * delta)
+
+
 def scaled(events: Events, part: float) -> Events:
-    """The same list with this part of all noise: with almost none, the non-private form of a method. No price holds for it."""
+    """The list with this part of all noise; with almost none it is the non-private form of a method. No price holds for it."""
     return events_from_json(_scaled(events_to_json(events), part))
 
 

@@ -43,6 +43,6 @@ def keep(page: str, text: str, section: str = NEWEST) -> Path:
 
 
 def run_file(name: str) -> Path:
-    """Where a run leaves what no page holds: its figures one by one, its pictures."""
+    """The file in which a run leaves what no page holds: its figures one by one, its pictures."""
     RUNS.mkdir(exist_ok=True)
     return RUNS / name

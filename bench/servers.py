@@ -60,7 +60,7 @@ def machine() -> str:
 
 
 def additions_per_second(count: int = 3_000_000) -> float:
-    """Of one thread, by its own processor time."""
+    """Additions per second of one thread, by its own processor time."""
     total, began = 0, time.thread_time()
     for number in range(count):
         total += number

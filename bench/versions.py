@@ -102,7 +102,7 @@ class TwoVersions(EmbeddedStack):
         subprocess.run(command, env=environment, cwd=ROOT, check=True)
 
     def old_programs(self) -> tuple[Program, ...]:
-        """The same commands, without the options that the old version did not have."""
+        """The commands without the options that the old version did not have."""
         return tuple(
             replace(
                 each,

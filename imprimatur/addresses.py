@@ -73,7 +73,7 @@ class Place:
         return self.kind == "store"
 
     def name(self, table: str | None = None) -> str:
-        """For a dataset of these rows."""
+        """The name of a dataset of these rows."""
         return Path(self.file).stem if self.is_store else table or Path(self.file).stem or "query"
 
     @property

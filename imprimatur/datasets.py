@@ -169,7 +169,7 @@ def _accepted(said: Mapping[str, Any]) -> dict[str, str]:
 
 
 def refuse_unknown(options: Mapping[str, Any], known: frozenset[str]) -> None:
-    """As Python refuses keywords of a function that lists them."""
+    """Raise `TypeError` for unknown options, as Python does for unknown keywords."""
     unknown = sorted(options.keys() - known)
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}; known are {', '.join(sorted(known))}")

@@ -21,12 +21,12 @@ def open_columns(schema: Mapping[str, Any]) -> dict[str, float]:
 
 
 def epsilon_to_buy(schema: Mapping[str, Any]) -> float:
-    """Of all of them together; 0 where everything is declared."""
+    """The ε of all open columns together; 0 where everything is declared."""
     return math.fsum(open_columns(schema).values())
 
 
 def says_what_it_buys(schema: Mapping[str, Any]) -> str:
-    """For a person, before it is paid; empty where nothing is bought."""
+    """What a declaration buys, for a person, before it is paid; empty where nothing is bought."""
     columns = open_columns(schema)
     if not columns:
         return ""

@@ -41,12 +41,12 @@ class Names(NamedTuple):
 
 
 def odds(epsilon: float) -> float:
-    """Of guessing right whether somebody is in the table, at most, where 1/2 is a coin: e^ε / (1 + e^ε)."""
+    """The largest chance of guessing right whether somebody is in the table, where 1/2 is a coin: e^ε / (1 + e^ε)."""
     return 1.0 / (1.0 + math.exp(-epsilon))
 
 
 def in_100(epsilon: float) -> str:
-    """The same in words, never rounded to less than it is."""
+    """The same chance as "x in 100", never rounded to less than it is."""
     times = times_in_100(epsilon)
     return "practically 100 in 100" if times is None else f"{times} in 100"
 

@@ -18,7 +18,7 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 
 
 def table_format_of(name: str) -> str | None:
-    """Of a file's path in a folder: which format of tables keeps such a file beside its Parquet files."""
+    """Which format of tables keeps a file of this path beside its Parquet files, if any does."""
     first, file = name.split("/", maxsplit=1)[0], PurePosixPath(name)
     if first == "_delta_log":
         return "Delta Lake"

@@ -28,14 +28,14 @@ class Frame(Protocol):
         """Whether a cell is empty."""
 
     def write(self, path: Path) -> None:
-        """As Parquet."""
+        """Write the frame as a Parquet file."""
 
     def restored(self, content: bytes) -> Any:
         """Rows in Parquet as a table of this library with these dtypes, in this order of columns."""
 
 
 def frame_of(table: Any) -> Frame:
-    """Of pandas or polars; anything else by the Arrow PyCapsule interface."""
+    """The table of a frame of pandas or polars; of anything else by the Arrow PyCapsule interface."""
     library = type(table).__module__.partition(".")[0]
     if library == "pandas" and hasattr(table, "columns"):
         from imprimatur.frame_pandas import PandasFrame  # noqa: PLC0415 - only for those who have pandas

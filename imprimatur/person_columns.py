@@ -169,11 +169,13 @@ def says_person(name: str) -> bool:
 
 
 def says_identifier(name: str) -> bool:
+    """Whether a name is that of an identifier, such as `customer id`."""
     words = words_of(name)
     return bool(words) and words[-1] in _ID_WORDS and not says_code(name)
 
 
 def says_code(name: str) -> bool:
+    """Whether a name is that of a code, such as `postcode`: many people share one."""
     return any(word in _CODE_WORDS for word in words_of(name))
 
 

@@ -113,7 +113,7 @@ class Accounting(_Part):
 
 
 class Implementation(_Part):
-    """By what it was made, and why so."""
+    """The mechanisms of a deployment, and the justification of its parameters."""
 
     preprocessing_and_hyperparameter_tuning: Words | None = None
     mechanisms: Words | None = None
@@ -121,7 +121,7 @@ class Implementation(_Part):
 
 
 class Administrative(_Part):
-    """Where this entry comes from."""
+    """The sources of the entry, and who wrote it."""
 
     sources: Words | None = None
     notes: Words | None = None
@@ -241,7 +241,7 @@ def to_yaml(entry: Entry) -> str:
 
 
 def slug(name: str, curators: Iterable[str], day: str) -> str:
-    """As the registry makes them: name, curators and year in lower case, parted by hyphens."""
+    """The entry's name as the registry makes it: name, curators and year in lower case, parted by hyphens."""
     parts = (name, "-".join(curators), day.split("-", maxsplit=1)[0])
     return "_".join(re.sub(r"\W+", "_", part.lower()) for part in parts).replace("_", "-")
 

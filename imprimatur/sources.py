@@ -47,7 +47,7 @@ class Rows:
 
 
 def place_of(address: str, query: str | None, table: str | None) -> Place:
-    """Where rows are read: of a database by a query or a table, of a store the whole object."""
+    """The place that rows are read from: of a database by a query or a table, of a store the whole object."""
     place = Place.of(address)
     if place.is_store and (query or table):
         raise invalid("source", "an object of a store is taken whole: leave query and table out")
@@ -94,7 +94,7 @@ def write(stream: IO[bytes], address: str, table: str = "synthetic", *, ask: Ask
 
 
 def destination(address: str) -> Place:
-    """Where rows may be written: a database, or one object of a store."""
+    """The place that rows are written to: a database, or one object of a store."""
     place = Place.of(address)
     if place.is_store and place.file.endswith("/"):
         raise invalid(

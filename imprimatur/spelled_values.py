@@ -29,7 +29,7 @@ _EXAMPLE = dt.datetime(2024, 3, 17, 14, 30, tzinfo=dt.UTC)
 
 
 def number_in(value: Any, field: Mapping[str, Any]) -> float | None:
-    """None where it is none of this field's."""
+    """The number that a text means; None where it is none of this field's."""
     text = str(value).lower() if isinstance(value, bool) else str(value).strip()
     with suppress(ValueError):
         return int(text)  # exact beyond 2^53

@@ -96,7 +96,7 @@ def sentence_of(error: Exception, root: str, path: str) -> str:
 
 
 def address(root: str, path: str) -> str:
-    """As it is written."""
+    """The address as it is written."""
     return (root if root.endswith("/") else root + "/") + path
 
 

@@ -82,7 +82,7 @@ def read_rows(content: bytes, library: Library) -> Any:
 
 
 def pandas_of(table: Any) -> Any:
-    """As pandas has it, with nullable types where something is missing: pandas would make floats of whole numbers, and objects of booleans."""
+    """A pandas DataFrame, with nullable types where something is missing: pandas would make floats of whole numbers, and objects of booleans."""
     pandas, arrow = importlib.import_module("pandas"), importlib.import_module("pyarrow")
     nullable = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
     columns = {}

@@ -20,7 +20,7 @@ OperationsT = TypeVar("OperationsT")
 
 
 def http_arguments(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
-    """Of an `httpx` client."""
+    """The arguments of an `httpx` client. timeout: seconds."""
     is_local = httpx.URL(url).host in {"127.0.0.1", "localhost", "::1"}  # never through a proxy of the environment
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     return {"base_url": url, "headers": headers, "timeout": timeout, "trust_env": not is_local}

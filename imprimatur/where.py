@@ -49,7 +49,7 @@ def check_where(where: Where | None, schema: Mapping[str, Any]) -> None:
 
 
 def where_texts(where: Where | None) -> list[str]:
-    """As the API takes them: one plain condition as COLUMN:VALUE, what a mapping says beyond that as one JSON text."""
+    """Conditions as the API takes them: one plain condition as COLUMN:VALUE, what a mapping says beyond that as one JSON text."""
     if not isinstance(where, Mapping):
         return [where] if isinstance(where, str) else list(where or ())
     plain = [f"{column}:{text_of(value)}" for column, value in where.items() if _is_plain(value)]

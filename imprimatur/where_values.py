@@ -73,6 +73,7 @@ def _meant(value: Any) -> list[Any]:
 
 
 def is_declared(value: Any, field: Mapping[str, Any], known: Sequence[Any]) -> bool:
+    """Whether a value, in any spelling that the field reads, is among the known ones."""
     texts = set(map(text_of, known))
     numbers = {number_in(one, {}) for one in known} if field.get("type") in {"integer", "number"} else set()
     return any(
@@ -81,7 +82,7 @@ def is_declared(value: Any, field: Mapping[str, Any], known: Sequence[Any]) -> b
 
 
 def check_comparison(condition: Condition, field: Mapping[str, Any], known: Sequence[Any]) -> None:
-    """Of declared values, which may be numbers."""
+    """Refuse a comparison in a column of categories, unless they are numbers and one of them meets it."""
     (value,), column, operator = condition.values, condition.column, condition.operator
     if field.get("type") not in {"integer", "number"}:
         raise invalid(
@@ -175,5 +176,6 @@ def _read(value: Any, field: Mapping[str, Any], read: Any) -> float:
 
 
 def some(values: Sequence[Any]) -> str:
+    """The first few values, and how many more there are."""
     shown = ", ".join(repr(value) for value in values[:_SHOWN])
     return shown if len(values) <= _SHOWN else f"{shown} and {len(values) - _SHOWN} more"

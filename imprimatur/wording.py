@@ -19,7 +19,7 @@ _PARAMETERS = {
 
 
 def estimate_in_words(estimate: Estimate) -> str:
-    """For example: about 40 s on a CPU worker, 0.6 GB."""
+    """The estimated work of an order in words: about 40 s on a CPU worker, 0.6 GB."""
     words = f"about {duration_in_words(estimate['seconds_on_a_cpu'])} on a CPU worker"
     on_a_gpu = estimate["seconds_on_a_gpu"]
     if on_a_gpu is not None:
@@ -28,12 +28,12 @@ def estimate_in_words(estimate: Estimate) -> str:
 
 
 def duration_in_words(seconds: float) -> str:
-    """To two digits, in the unit that fits: 40 s, 12 min, 3.5 h, 12 days."""
+    """A duration to two digits, in the unit that fits: 40 s, 12 min, 3.5 h, 12 days."""
     return " ".join(duration_in_two(seconds))
 
 
 def duration_in_two(seconds: float) -> tuple[str, str]:
-    """The same as number and unit, which another language writes in its own way."""
+    """A duration as number and unit, which another language writes in its own way."""
     for unit, length, most in (("s", 1.0, 120.0), ("min", 60.0, 120.0), ("h", 3_600.0, 48.0)):
         if seconds < most * length:
             return _two_digits(seconds / length), unit

@@ -59,7 +59,7 @@ def read(language: str) -> Catalog:
 
 
 def compiled(catalog: Catalog) -> bytes:
-    """As the service reads them."""
+    """The translations in the form that the service reads."""
     written = io.BytesIO()
     write_mo(written, catalog)
     return written.getvalue()

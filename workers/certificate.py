@@ -274,7 +274,7 @@ def _promise(dataset: Dataset, release: Release, forecast: Forecast) -> dict[str
 
 
 def noise_of(events: Events) -> str:
-    """Of the whole list: which distribution, and where its randomness comes from."""
+    """The distribution of the noise of the whole list, and where its randomness comes from."""
     return (
         GAUSSIAN_NOISE
         if {each.kind for event in events for each in event.alike} <= {"gaussian", "sampled_step"}

@@ -22,7 +22,7 @@ FORMAT = "1"
 
 
 class CheckpointStore(Protocol):
-    """Where the one, latest checkpoint of a run is kept."""
+    """A store of the one, latest checkpoint of a run."""
 
     def put(self, checkpoint: bytes) -> None: ...
 
@@ -60,12 +60,12 @@ class Kept(Protocol):
 
 
 def position_of(run: Kept) -> dict[str, Any]:
-    """Values of a checkpoint of this run."""
+    """What a checkpoint says of the run's plan: its digest, the position, and whether all randomness was private."""
     return {"plan": run.plan.digest(), "position": run.plan.position, "is_private": run.is_private}
 
 
 def resume(run: Kept, values: Mapping[str, Any]) -> None:
-    """Where a checkpoint with these values was taken; that of another price list is refused."""
+    """Put the run's plan where a checkpoint with these values was taken; `StepNotOnPlan` for one of another price list."""
     if values["plan"] != run.plan.digest():
         raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
     run.plan.resume(values["position"])
@@ -74,7 +74,7 @@ def resume(run: Kept, values: Mapping[str, Any]) -> None:
 
 
 def tensors_of(run: object, names: Iterable[str]) -> dict[str, Tensor]:
-    """Of the networks and optimisers that are attributes of these names."""
+    """The tensors of the networks and optimisers that are attributes of these names."""
     found: dict[str, Tensor] = {}
     for name in names:
         part: torch.nn.Module | Adam = getattr(run, name)
@@ -83,7 +83,7 @@ def tensors_of(run: object, names: Iterable[str]) -> dict[str, Tensor]:
 
 
 def put_back(run: object, names: Iterable[str], tensors: dict[str, Tensor]) -> None:
-    """What `tensors_of` took."""
+    """Put back the tensors that `tensors_of` took."""
     for name in names:
         part: torch.nn.Module | Adam = getattr(run, name)
         if isinstance(part, Adam):
@@ -109,9 +109,11 @@ def restore_adam(optimizer: Adam, tensors: dict[str, Tensor], prefix: str) -> No
 
 
 def module_tensors(module: torch.nn.Module, prefix: str) -> dict[str, Tensor]:
+    """Parameters and buffers of a module, under names that begin with the prefix."""
     return {f"{prefix}.{name}": value for name, value in module.state_dict().items()}
 
 
 def restore_module(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
+    """Put back what `module_tensors` took."""
     start = f"{prefix}."
     module.load_state_dict({name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)})

@@ -65,7 +65,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one attempt, from the settings alone."""
+    """Limits of one attempt, from the settings alone: wall-clock seconds, and bytes of memory."""
 
     seconds: float
     memory_bytes: int
@@ -80,6 +80,7 @@ class Limits:
 
 
 def limits_of(context: Context) -> Limits:
+    """The limits that the settings give to an attempt."""
     return Limits(context.settings.job_seconds_limit, context.settings.job_memory_bytes_limit)
 
 

@@ -38,7 +38,7 @@ class Split:
 
     @classmethod
     def of(cls, order: Order, release_id: uuid.UUID) -> Split | None:
-        """None where nothing is held out."""
+        """The split of a release; None where its order holds nothing out."""
         if order.held_out is None:
             return None
         return cls(order, int.from_bytes(hashlib.sha256(COINS + release_id.bytes).digest()[:16], "big"))
@@ -89,5 +89,5 @@ class OneSide:
         raise TypeError("this is a table")
 
     def public_table(self, *, numeric_bins: int) -> tuple[EncodedTable, TableDomain]:
-        """Of another dataset, which is public: nothing of it is held out."""
+        """The table of another dataset, which is public: nothing of it is held out."""
         return cast("PublicSource", self.whole).public_table(numeric_bins=numeric_bins)

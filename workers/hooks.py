@@ -39,7 +39,7 @@ class Measuring(Protocol):
 
 @dataclass(frozen=True)
 class Hooks:
-    """By default nothing listens, nothing is kept, and nothing stops the run."""
+    """How a run reports, keeps checkpoints and is stopped. By default nothing listens, nothing is kept, and nothing stops it."""
 
     on_progress: Callable[[int], None] = lambda _step: None
     on_warm_up: Callable[[float], None] = lambda _share: None
@@ -54,7 +54,7 @@ class Hooks:
         self.on_progress(step)
 
     def go_on_warming_up(self, share: float, steps_done: int) -> None:
-        """The same before the first private step of a run that begins near its measurements."""
+        """As `go_on`, before the first private step of a run that begins near its measurements."""
         self.stop_if_asked(steps_done)
         self.on_warm_up(share)
 

@@ -96,7 +96,7 @@ def report(session: Session, lease: Lease, *, step: int, phase: str) -> bool:
 
 
 def record_steps(session: Session, lease: Lease, *, steps: int, renyi: int) -> None:
-    """So much may be seen from now on, and no settlement is below it. Committed before a checkpoint is stored."""
+    """Record that so many steps, of this Rényi cost, may be seen: no settlement is below it. Committed before a checkpoint is stored."""
     call = text("SELECT release_record_steps(:id, :token, :steps, :renyi)")
     values = {"id": lease.release_id, "token": lease.token, "steps": steps, "renyi": renyi}
     if not session.execute(call, values).scalar_one():
@@ -130,7 +130,7 @@ def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json
 
 
 def declare(session: Session, lease: Lease, *, schema_json: str) -> None:
-    """In the transaction of `publish`: what was bought is the dataset's declaration from now on."""
+    """Replace the dataset's declaration by one with what was bought, in the transaction of `publish`."""
     call = text("SELECT dataset_declare(:id, :token, CAST(:schema AS jsonb))")
     outcome = session.execute(call, {"id": lease.release_id, "token": lease.token, "schema": schema_json}).scalar_one()
     if outcome == "lost":

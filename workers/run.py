@@ -1,8 +1,8 @@
 """One attempt at one release, in a process of its own: `python -m workers.run RELEASE_ID TOKEN SECONDS BYTES`.
 
 Reserve, commit, then touch: the charge is posted and committed before the first private row is decrypted. From then on
-no outcome gives it back. Exit status 0 means that the release has ended or is no longer ours; anything else asks for
-another attempt.
+the charge stands; a cancel lowers its Rényi part to the steps that ran. Exit status 0 means that the release has ended or
+is no longer ours; anything else asks for another attempt.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Attempt:
         self._next_report = time.monotonic() + REPORT_SECONDS
 
     def settle(self, steps_done: int) -> None:
-        """A person stopped it early: the Rényi account keeps the steps that ran, the simple account its whole share.
+        """End a release that a person has stopped: the Rényi account keeps the steps that ran, the simple account its whole share.
 
         A release that was never charged is voided in full.
         """
@@ -251,7 +251,7 @@ class Attempt:
             leases.declare(session, self.lease, schema_json=json.dumps(schema))
 
     def refuse(self, record: dict[str, Any]) -> None:
-        """Its noisy figures are not what was to be accepted. Nothing of the generator is published, and the charge stands."""
+        """End a release whose noisy figures are not what its order accepts. Nothing of the generator is published; the charge stands."""
         self.end(failure=NOT_ACCEPTED)
         self.patiently(lambda: self.context.storage.put(refusal_key(self.release.id), json.dumps(record).encode()))
 

@@ -25,7 +25,7 @@ class Channel(redis.Channel):  # type: ignore[misc]
 
 
 class Transport(redis.Transport):  # type: ignore[misc]
-    """With such channels."""
+    """Celery's transport to Redis, with channels that pass over what cannot be read."""
 
     Channel = Channel
 

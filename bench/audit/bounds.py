@@ -80,7 +80,7 @@ def claimed_epsilon(events: Events, delta: float) -> float:
 
 
 def scaled(events: Events, factor: float) -> Events:
-    """The same list with every noise multiplier times a factor."""
+    """The list with every noise multiplier multiplied by a factor."""
 
     def one(event: GaussianEvent | SampledStepEvent | DrawnPartEvent) -> Event:
         if not isinstance(event, SampledStepEvent):

@@ -196,7 +196,7 @@ def rank_score(images: Sequence[Floats]) -> Callable[[Floats], float]:
 
 
 def likelihood_score(images: Sequence[Floats]) -> Callable[[Floats], float]:
-    """For noise on coefficients whose size does not depend on the image: which of the two is closer."""
+    """Which of two images is closer to a release, where the noise on coefficients does not depend on the image."""
     first, second = images
     return lambda released: float(np.linalg.norm(released - first) - np.linalg.norm(released - second))
 
@@ -204,5 +204,5 @@ def likelihood_score(images: Sequence[Floats]) -> Callable[[Floats], float]:
 def originals_found(
     releases: Sequence[Floats], candidates: Sequence[Floats], score: Callable[[Floats, Floats], float]
 ) -> list[int]:
-    """Of each release, which candidate has the lowest score."""
+    """For each release, the candidate with the lowest score."""
     return [int(np.argmin([score(released, candidate) for candidate in candidates])) for released in releases]

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from bench.audit.bounds import Errors, clopper_pearson_upper, direct_epsilon, gaussian_signal
 from bench.audit.worlds import DOMAIN, FIRST_UNIT, LARGE, make_canaries, null_table, order_for
+from bench.orders import budget_of_one_release
 from service.domain.table_schema import TableSchema
 from service.methods.dpgm.order import DpgmOrder
 from service.methods.dpgm.price import CLUSTER_COUNTS, CLUSTER_MEANS
@@ -47,7 +48,6 @@ from service.methods.pricing import price_order
 from service.methods.rdpcgan.order import RdpcganOrder
 from service.privacy.accounting import epsilon_of
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
-from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.mechanism import PrivateSum
@@ -277,7 +277,7 @@ def _table(rows_per_unit: int, *, has_unit: bool, columns: int = 3, places: bool
 
 def _priced(order: Order, epsilon: float) -> Events:
     """A release that has the whole budget of (ε, 2δ) is calibrated to be (ε, δ)-DP."""
-    return price_order(order, open_budget(epsilon, 2.0 * DELTA)).events
+    return price_order(order, budget_of_one_release(epsilon, DELTA)).events
 
 
 def _marginals_order(**knobs: Any) -> MarginalsOrder:
@@ -829,7 +829,7 @@ class OutputFinding:
 
 
 def finite(value: float) -> float | None:
-    """None where no ε is enough: JSON has no infinity."""
+    """The number for JSON; None for infinity, where no ε is enough."""
     return value if math.isfinite(value) else None
 
 
@@ -1011,7 +1011,7 @@ def attempts(trials: int) -> Iterator[Callable[[], OutputFinding]]:
 
 
 def attempts_on_rounded_normals(trials: int) -> Iterator[Callable[[], OutputFinding]]:
-    """The same attacks on the noise of before, which they must find out."""
+    """The same attacks on the noise that was used before discrete noise, which they must detect."""
     for place, (epsilon, rows) in enumerate(((50.0, 1_000), (250.0, 1), (250.0, 1_000))):
         yield _attempt("rounded normals", epsilon, rows, _rounded(labels), trials, 300 + place)
     large = _rounded(lambda _, rows: labels_under_large_noise(rows))

@@ -51,7 +51,7 @@ class Classifier(nn.Module):
 
 
 def cross_entropy_gradients(classifier: Classifier, records: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
-    """Of every record (U, *size), in the order of `classifier.parameters()`.
+    """The gradient of every record's loss (U, *size), in the order of `classifier.parameters()`.
 
     Adjacency:   zero-out one unit; a unit is one record.
     Sensitivity: unbounded; nothing may be released before clipping.
@@ -70,7 +70,7 @@ def cross_entropy_gradients(classifier: Classifier, records: Tensor, labels: Ten
 
 @dataclass(frozen=True)
 class Setting:
-    """Of one training; public."""
+    """The settings of one training; public."""
 
     epsilon: float | None
     """None: neither noise nor a price; what comes out may never be released."""
@@ -82,7 +82,7 @@ class Setting:
 
 
 def noise_multiplier(setting: Setting, units: int) -> float:
-    """Of every step, by the same calibration as orders'."""
+    """The noise multiplier of every step, by the same calibration as that of orders."""
     if setting.epsilon is None:
         return 1e-9
     q = setting.batch / units
@@ -130,6 +130,6 @@ def trained(
 
 @torch.no_grad()
 def accuracy(classifier: Classifier, records: Tensor, labels: np.ndarray) -> float:
-    """In per cent."""
+    """Accuracy in per cent."""
     named = classifier.logits(records).argmax(dim=1).numpy()
     return 100.0 * float((named == labels).mean())

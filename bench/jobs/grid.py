@@ -98,7 +98,7 @@ class Job:
 
 @dataclass(frozen=True)
 class MadeUp:
-    """Its rows or images."""
+    """Made-up rows or images of a job."""
 
     job: Job
 

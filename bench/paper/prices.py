@@ -147,5 +147,5 @@ def rows() -> list[tuple[str, str, Price]]:
 
 
 def as_json() -> list[list[str]]:
-    """For the page."""
+    """The figures for the page."""
     return [[what, how, str(price)] for what, how, price in rows()]

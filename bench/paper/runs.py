@@ -20,14 +20,13 @@ from bench.image_scores import (
     train_classifier,
 )
 from bench.images import draw, measure
-from bench.orders import resolve_order
+from bench.orders import budget_of_one_release, resolve_order
 from bench.paper.methods import ABLATION, METHODS
 from service.domain.shapes import ImageShape
 from service.methods.catalogue import parse_order
 from service.methods.idpgan.price import TrainedOrder
 from service.methods.pricing import price_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
-from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.images import ImageIdpgan
@@ -71,7 +70,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """Of one seed."""
+    """What one seed gave."""
 
     method: str
     epsilon: float | None
@@ -136,8 +135,7 @@ def begin(
         "sampling_probability": sizes.expected_batch / units,
         "critic_steps_per_generator_step": sizes.critic_steps,
     }
-    # A release of share 1 is calibrated to half of the dataset's δ.
-    budget = open_budget(epsilon or 1.0, 2 * DELTA)
+    budget = budget_of_one_release(epsilon or 1.0, DELTA)
     shape = ImageShape(side, side, 1, classes=10)
     order = resolve_order(parse_order({**knobs, **named, **more}), units=units, shape=shape, budget=budget)
     images = _encoded(data)
@@ -159,8 +157,7 @@ def plan_of(order: TrainedOrder, epsilon: float | None) -> Plan:
     if epsilon is None:
         q = order.sampling_probability or 0.0
         return Plan((GaussianEvent("label_counts", NO_NOISE), SampledStepEvent(q, NO_NOISE, None, order.steps)))
-    # A release of share 1 is calibrated to half of the dataset's δ.
-    return Plan(price_order(order, open_budget(epsilon, 2 * DELTA)).events)
+    return Plan(price_order(order, budget_of_one_release(epsilon, DELTA)).events)
 
 
 def train(trained: Idpgan, steps: int) -> list[Look]:
@@ -182,7 +179,7 @@ def train(trained: Idpgan, steps: int) -> list[Look]:
 
 
 def drawn_images(trained: ImageIdpgan, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """As the service draws them: components by noisy frequencies, images by the averaged generator."""
+    """Images drawn as the service draws them: components by noisy frequencies, images by the averaged generator."""
     rng = np.random.default_rng(seed)
     shares = np.array(trained.component_frequencies)
     components = rng.choice(len(shares), size=count, p=shares / shares.sum())

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.image_scores import Classifier, accuracy, features, frechet_distance, train_classifier
 from bench.images import draw
-from bench.orders import resolve_order, scaled
+from bench.orders import budget_of_one_release, resolve_order, scaled
 from bench.tables import metrics
 from bench.tables.methods import METHODS as TABLE_METHODS
 from bench.tables.methods import Ask, ours, priced
@@ -18,7 +18,6 @@ from bench.tables.tables import Table, codes_of
 from service.domain.shapes import ImageShape
 from service.methods.catalogue import parse_order
 from service.methods.pricing import Price, price_order
-from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
@@ -81,8 +80,7 @@ def made_images(
         images, labels = data.train[chosen], data.labels[chosen]
     else:
         units, side = len(data.train), data.train.shape[1]
-        # A release of share 1 is calibrated to half of the dataset's δ.
-        budget = open_budget(epsilon or RESOLVED_AT, 2.0 * DELTA)
+        budget = budget_of_one_release(epsilon or RESOLVED_AT, DELTA)
         asked = parse_order({**knobs, "epsilon": epsilon or RESOLVED_AT, "device": "cpu"})
         order = resolve_order(asked, units=units, shape=ImageShape(side, side, 1, classes=DIGITS), budget=budget)
         price = price_order(order, budget)

@@ -92,7 +92,7 @@ def newest(table: Table) -> dict[tuple[str, float | None], Score]:
 
 
 def beside(group: str) -> Iterator[tuple[Table, list[Beside]]]:
-    """Of every table, ours and the peers' at every ε that ours ran at."""
+    """The figures of every table, ours and the peers', at every ε that ours ran at."""
     for table in GROUPS[group]:
         scores = newest(table)
         yield (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bench.orders import scaled
+from bench.orders import budget_of_one_release, scaled
 from bench.tables.peers import PEERS, DidNotRun
 from bench.tables.tables import Table, encode, frame_of
 from bench.tables.values import with_quantile_bins
@@ -21,7 +21,7 @@ from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
 from service.methods.knobs import Order
 from service.methods.pricing import Price, price_order, resolve_order
-from service.privacy.filters import NANO, Shares, open_budget
+from service.privacy.filters import NANO, Shares
 from service.samples.table.sampler import TableSampler
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable, TableDomain
@@ -77,8 +77,7 @@ class _Frame:
 def priced(method: str, ask: Ask, fixed: Mapping[str, Any] | None = None) -> tuple[Order, Price]:
     """The order as it would be stored, and its price."""
     schema = ask.table.schema
-    # A release is (ε, δ/2)-DP where the dataset's budget is (ε, δ).
-    budget = open_budget(ask.epsilon, 2.0 * ask.delta)
+    budget = budget_of_one_release(ask.epsilon, ask.delta)
     order = parse_order({"method": method, "epsilon": ask.epsilon, "device": "cpu", **(fixed or {}), **ask.knobs})
     facts = Facts(len(ask.table.train), budget, lambda numeric_bins: shape_of(schema, numeric_bins=numeric_bins))
     resolved = resolve_order(order, facts, Shares(NANO, NANO), schema)

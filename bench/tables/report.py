@@ -45,7 +45,7 @@ COLOURS = (
 
 
 def stored(name: str, date: str) -> Path:
-    """Where the runs of a day are, one by one."""
+    """The file that holds the runs of a day, one by one."""
     return run_file(f"tables-{name}-{date}.json")
 
 

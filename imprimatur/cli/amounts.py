@@ -12,7 +12,7 @@ PARTS = ("posted", "pending", "remaining")
 
 
 def in_words(amount: int, account: str, epsilon: float) -> str:
-    """Of the simple account, whose sums are sums of ε: ε. Of the other: how much of its room."""
+    """An amount in nano-shares for a person: in the simple account as ε, in the Rényi account as a percentage of it."""
     share = amount / UNIT
     return f"ε = {share * epsilon:.4g}" if account == "simple" else f"{share:.2%}"
 

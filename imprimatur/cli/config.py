@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def config_folder() -> Path:
-    """Where this person's settings of the command are."""
+    """The folder that holds this person's settings of the command."""
     named = os.environ.get("IMPRIMATUR_CONFIG")
     if named:
         return Path(named)

@@ -65,7 +65,7 @@ def _names(client: Client, certificate: Mapping[str, Any]) -> Names:
 
 
 def page_beside(output: Path | None) -> Path | None:
-    """Where the page of a sample goes; none beside standard output."""
+    """Where the page of a sample is written; None where the sample goes to standard output."""
     if output is None or str(output) == "-":
         return None
     return output.with_suffix(".html")

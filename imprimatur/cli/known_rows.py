@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def upload_or_find(client: Client, table: Declared, rows: Path) -> str:
-    """Its id. Rows that already have a budget keep it, and what was declared with it."""
+    """Upload rows, or find the dataset that holds them already; its id. Known rows keep their budget and their declaration."""
     from imprimatur.errors import ApiError
 
     unlike = [dataset_id_of(client, dataset) for dataset in table.distinct_from]

@@ -48,7 +48,7 @@ def find(kind: str, typed: str, among: Sequence[Thing]) -> Thing:
 
 
 def nearest(typed: str, known: Iterable[str]) -> list[str]:
-    """Those that look like what was typed, at most three."""
+    """The known names that look most like what was typed, at most three."""
     by_lower = {name.lower(): name for name in known}
     return [by_lower[name] for name in difflib.get_close_matches(typed.lower(), by_lower, n=3, cutoff=0.5)]
 

@@ -37,7 +37,7 @@ def read_from(file: Path | None, source: str | None, query: str | None, table: s
 
 
 def name_of_source(file: Path | None, source: str | None, table: str | None) -> str:
-    """For the dataset, where it is given none."""
+    """The name of a dataset that is given none: that of the file, the table or the object."""
     from imprimatur import sources
 
     return file.stem if file is not None else sources.Place.of(source or "").name(table)

@@ -55,7 +55,7 @@ class Wanted:
 
     @property
     def shown_output(self) -> str | None:
-        """As it may be shown: without a password."""
+        """The destination as it may be shown: without a password."""
         if self.to is not None:
             from imprimatur.addresses import Place
 

@@ -56,7 +56,7 @@ def report(
 
 
 def accuracy_in_words(found: Mapping[str, Any]) -> str:
-    """Of a report with held-out units."""
+    """The accuracy in a report with held-out units, as a sentence."""
     frequent = found["most_frequent"]
     return (
         f"Trained on synthetic rows, a classifier predicts {visible(str(found['target']))} right in {found['accuracy']:.1%} of the rows of "

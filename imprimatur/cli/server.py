@@ -34,7 +34,7 @@ class Server(Protocol):
 
     @property
     def COMMANDS(self) -> Mapping[str, tuple[str, str]]:  # noqa: N802 - a constant of a module
-        """By the words that call it: the panel of `--help`, and `module:attribute` of a function or a Typer app."""
+        """The server's commands by the words that call them: the panel of `--help`, and `module:attribute` of a function or a Typer app."""
 
     def started(self, data: Path) -> AbstractContextManager[Target]:
         """A service in a data directory that lives as long as this."""
@@ -65,7 +65,7 @@ def needed(what: str) -> Server:
 
 
 def missing(what: str) -> Failure:
-    """That something needs the server."""
+    """The failure of a command that needs the server where it is not installed."""
     return Failure(f"{what} needs the server: {INSTALL}", Exit.UNAVAILABLE, "server_not_installed")
 
 

@@ -32,7 +32,7 @@ def fresh(part: int) -> bool:
 
 
 def new_secret() -> bytes:
-    """Of one device; kept there, never sent."""
+    """A new secret of one device; kept there, never sent."""
     return secrets.token_bytes(SECRET_BYTES)
 
 

@@ -36,7 +36,7 @@ class OUE:
 
     @property
     def epsilon(self) -> float:
-        """Of one report, and of all reports of one value where they are memoised. By the coins that are really tossed."""
+        """The ε of one report, and of all reports of one value where they are memoised, by the coins that are really tossed."""
         return math.log((WHOLE - self.flip_part) / self.flip_part)
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class OUE:
         return OueReporter(self, new_secret() if secret is None else check_secret(secret), memoised=memoised)
 
     def place(self, value: str) -> int:
-        """Of a declared value."""
+        """The place of a declared value; ValueError for any other."""
         if value not in self._place:
             raise ValueError("this value was not declared; declare one such as 'other' and report that")
         return self._place[value]
@@ -70,7 +70,7 @@ class OUE:
         )
 
     def std(self, reports: int, count: float = 0.0) -> float:
-        """Of the count of a value that `count` of so many reports are about."""
+        """The standard deviation of the estimated count of a value that `count` of `reports` reports are about."""
         own, other = 0.25, self.flip * (1.0 - self.flip)
         return math.sqrt(count * own + (reports - count) * other) / (0.5 - self.flip)
 

@@ -62,7 +62,7 @@ class Rappor:
 
     @property
     def epsilon_for_ever(self) -> float:
-        """Of all reports of one value, however many: 2k·ln((1 - f/2)/(f/2)). They tell of the permanent response and of nothing else."""
+        """The ε of all reports of one value, however many: 2k·ln((1 - f/2)/(f/2)). They tell of the permanent response and of nothing else."""
         half, _, _ = self.coins
         return 2.0 * self.hashes * math.log((WHOLE - half) / half)
 

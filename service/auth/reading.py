@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 20.0
 
 
 def reading_turns(database_pool_size: int) -> FairTurns:
-    """For a process that keeps so many connections to the database."""
+    """The turns of a process that keeps so many connections to the database."""
     return FairTurns(max(1, int(database_pool_size * SHARE_OF_POOL)), OF_ONE_TENANT)
 
 

@@ -29,7 +29,7 @@ def find_tenant(session: Session, name: str) -> uuid.UUID | None:
 
 
 def tenant_named(session: Session, name: str) -> uuid.UUID | None:
-    """The same for the API, whose role sees no list of tenants."""
+    """The tenant of a name, for the API, whose role sees no list of tenants."""
     found: uuid.UUID | None = session.scalars(select(func.tenant_named(name))).one()
     return found
 
@@ -129,10 +129,12 @@ def lock_lasting_owner_keys(session: Session, tenant_id: uuid.UUID) -> Sequence[
 
 
 def is_live(session: Session, key_id: uuid.UUID) -> bool:
+    """Whether the key works now, by the database's clock."""
     return session.scalars(select(ApiKey.id).where(ApiKey.id == key_id, _live())).one_or_none() is not None
 
 
 def change_key(session: Session, key_id: uuid.UUID, **values: Any) -> None:
+    """Set columns of a key; `revoked_now` and `ended_after` make such values."""
     session.execute(
         update(ApiKey).where(ApiKey.id == key_id).values(**values).execution_options(synchronize_session=False)
     )

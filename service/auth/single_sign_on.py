@@ -242,7 +242,7 @@ def scopes_of(text: str) -> dict[Scope, frozenset[str]]:
 
 
 def next_path_of(ticket: str) -> str:
-    """Where the browser wanted to go. The caller sees to it that it is a path of this service."""
+    """The path that the browser wanted to go to. The caller makes sure that it is a path of this service."""
     text = ticket.rpartition(".")[2]
     try:
         return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()

@@ -90,11 +90,11 @@ class BoundedCache(Generic[V]):
             self._room.shrink()
 
     def oldest_use(self) -> int:
-        """For the room, under its lock."""
+        """When the entry that was used longest ago was used; called by the room, under its lock."""
         return next(iter(self._values.values()))[2]
 
     def drop_oldest(self) -> None:
-        """For the room, under its lock."""
+        """Drop the entry that was used longest ago; called by the room, under its lock."""
         _, (_, freed, _) = self._values.popitem(last=False)
         self.bytes -= freed
 

@@ -26,7 +26,7 @@ class NotCarried(ValueError):
 
 
 def packed(text: str) -> Any:
-    """As JSON: a plain text, or an object that says what the message was made of."""
+    """A message as JSON: a plain text, or an object that says what the message was made of."""
     if isinstance(text, Counted):
         return {"one": text.origin, "many": text.many, "number": text.number, "values": _packed(text.values)}
     if isinstance(text, Message):

@@ -28,7 +28,7 @@ LOOK_SECONDS = 1.0
 
 
 def use_few_arenas() -> None:
-    """For a process of many threads; before they allocate much."""
+    """Limit the memory arenas of a process of many threads; call it before they allocate much."""
     if hasattr(libc := _libc(), "mallopt"):
         libc.mallopt(_M_ARENA_MAX, ARENAS)
         libc.mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
@@ -41,7 +41,7 @@ def give_back() -> None:
 
 
 def resident_bytes() -> int | None:
-    """Of this process; None where the system does not say."""
+    """Resident memory of this process; None where the system does not say."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     except OSError:

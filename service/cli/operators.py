@@ -124,7 +124,7 @@ def list_tenants(data: Data = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
 
 def owner_settings(data: Path) -> Settings:
-    """Those of the environment where it names the owning role, else those of the service that runs in the directory."""
+    """The owner's settings: those of the environment where it names the owning role, else those of the service that runs in the directory."""
     if os.environ.get(OWNERS_URL):
         from service.platform.settings import get_settings
 

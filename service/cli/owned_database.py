@@ -20,14 +20,14 @@ def owned_database(data: Path) -> Iterator[Settings]:
     """The owner's settings: of the service that runs there, else of its Postgres, started for this alone and migrated."""
     from service.local import EmbeddedStack
     from service.platform.database import migrate
-    from service.upkeep.installation import migration_url
+    from service.upkeep.roles import owner_url
 
     stack = EmbeddedStack(data, 0)
     if running_in(data) is not None:
         yield stack.settings()
     elif (data / "postgres").is_dir():
         with stack.database_alone() as settings:
-            migrate(migration_url(settings))
+            migrate(owner_url(settings))
             yield settings
     else:
         raise Failure(f"there is no service in {data}", Exit.UNAVAILABLE, "unreachable")

@@ -114,7 +114,7 @@ def declaration_of(upload: Upload) -> Declaration:
 
 
 def with_public_rows(declaration: Declaration, said: str | None) -> Declaration:
-    """The same with the field of an upload that says whether everybody may have the rows; None: it was left out."""
+    """The declaration with the field of an upload that says whether everybody may have the rows; None: it was left out."""
     if said is None or not parse_flag(read_json(said, "rows_are_public"), "rows_are_public"):
         return declaration
     if declaration.distinct_from:

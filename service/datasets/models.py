@@ -81,12 +81,12 @@ class Dataset(Base):
 
     @property
     def declared_schema(self) -> DeclaredSchema:
-        """Of either kind."""
+        """The declared schema, of a table or of images."""
         return self.image_schema or self.table_schema
 
     @property
     def image_schema(self) -> ImageSchema | None:
-        """None where the dataset is a table."""
+        """The declared schema of images; None where the dataset is a table."""
         return ImageSchema.model_validate(self.schema) if is_image_schema(self.schema) else None
 
     @property

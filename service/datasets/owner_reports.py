@@ -22,7 +22,7 @@ FOLDER = "owner-reports"
 
 
 def key_of(dataset_id: uuid.UUID, release_id: uuid.UUID) -> str:
-    """In the object store."""
+    """The key of a report in the object store."""
     return f"{FOLDER}/{dataset_id}/{release_id}"
 
 

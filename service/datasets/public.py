@@ -39,7 +39,7 @@ def check_public_start(session: Session, tenant_id: uuid.UUID, public_id: uuid.U
 def check_public_start_of(
     session: Session, tenant_id: uuid.UUID, public_id: uuid.UUID, declared: DeclaredSchema
 ) -> Dataset:
-    """The same of a dataset that is declared so, and may not be made yet."""
+    """The same check for a declaration whose dataset may not be made yet."""
     found = session.scalars(
         select(Dataset)
         .where(Dataset.id == public_id, Dataset.tenant_id == tenant_id)

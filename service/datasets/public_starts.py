@@ -23,7 +23,7 @@ MOST_SHOWN = 50
 
 
 def public_starts(context: Context, principal: Principal, dataset_id: uuid.UUID) -> list[Dataset]:
-    """Those that fit, the newest first; decided as where an order is placed, from declarations alone."""
+    """The public datasets that an order may begin from, the newest first; decided as where an order is placed, from declarations alone."""
     of_tenant = select(Dataset).where(Dataset.tenant_id == principal.tenant_id, Dataset.rows_are_public.is_(True))
     with context.transaction() as session:
         private = repository.find(session, principal.tenant_id, dataset_id)

@@ -35,6 +35,7 @@ _FIRST_PLACES = (1, FIRST_DERIVED_PLACE, FIRST_LEFT_OUT_PLACE)
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
+    """The tenant's dataset; `NotFound` where the tenant has none of this id."""
     dataset = session.scalars(
         select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)
     ).one_or_none()
@@ -78,7 +79,7 @@ def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, data
 
 
 def find_by_fingerprints(session: Session, fingerprints: Collection[bytes]) -> Dataset | None:
-    """Of several, the oldest."""
+    """The dataset with one of these fingerprints; of several, the oldest."""
     its = select(DatasetFingerprint.dataset_id).where(DatasetFingerprint.fingerprint.in_(fingerprints))
     return session.scalars(select(Dataset).where(Dataset.id.in_(its)).order_by(Dataset.created_at)).first()
 
@@ -165,7 +166,7 @@ def find_matches(
 
 
 def find_all(session: Session, dataset_ids: Collection[uuid.UUID]) -> Sequence[Dataset]:
-    """Of every tenant, the oldest first: to compare rows, not to show."""
+    """Datasets of every tenant, the oldest first: to compare rows, not to show."""
     return session.scalars(select(Dataset).where(is_among(Dataset.id, dataset_ids)).order_by(Dataset.created_at)).all()
 
 
@@ -205,7 +206,7 @@ def mark_erased(session: Session, dataset_id: uuid.UUID) -> list[str]:
 
 
 def mark_expired(session: Session, dataset_id: uuid.UUID) -> list[str]:
-    """The same where the deletion date has come, with a line of the audit log; else nothing."""
+    """Mark a dataset as erased where its deletion date has come, with a line of the audit log; else change nothing."""
     return _forgotten(session, "dataset_expire", dataset_id)
 
 
@@ -237,7 +238,7 @@ FROM balances b WHERE b.dataset_id = :dataset
 
 
 def standing(session: Session, dataset_id: uuid.UUID) -> Standing:
-    """As of this moment; only `redeclare` decides."""
+    """What decides whether a declaration may be replaced, as of this moment; only `redeclare` decides."""
     return Standing(*session.execute(text(STANDING), {"dataset": dataset_id}).one())
 
 

@@ -67,7 +67,7 @@ class ToBeOrdered:
 
 
 def limits_of(settings: Settings) -> IngestLimits:
-    """Of the process that reads an upload."""
+    """The limits of the process that reads an upload."""
     return IngestLimits(
         unpacked_bytes=settings.unpacked_limit_bytes,
         memory_bytes=settings.ingest_memory_bytes,
@@ -207,11 +207,13 @@ def _refuse_duplicate(session: Session, principal: Principal, table: IngestedTab
 
 
 def find(context: Context, principal: Principal, dataset_id: uuid.UUID) -> Dataset:
+    """The tenant's dataset; `NotFound` where the tenant has none of this id."""
     with context.transaction() as session:
         return repository.find(session, principal.tenant_id, dataset_id)
 
 
 def list_page(context: Context, principal: Principal, page: Page) -> tuple[Sequence[Dataset], str | None]:
+    """A page of the tenant's datasets, newest first, and the cursor of the next page."""
     with context.transaction() as session:
         return repository.page_of_tenant(session, principal.tenant_id, page)
 
@@ -262,7 +264,7 @@ def erase_expired(context: Context) -> int:
 
 
 def remaining_shares(context: Context, dataset_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, float]:
-    """Of several datasets at once: what is left of each budget, 0 to 1, in the account that has more room."""
+    """What is left of each of several budgets, 0 to 1, in the account that has more room."""
     with context.statement() as session:
         balances = ledger_repository.balances_of(session, dataset_ids)
     left = {balance.dataset_id: ledger.Remaining.of(balance) for balance in balances}

@@ -143,7 +143,7 @@ def require_room(context: Context, principal: Principal, *, and_this: bool = Fal
 
 
 def list_own(context: Context, principal: Principal) -> Sequence[StagedUpload]:
-    """Those that this key has sent and not published, newest first."""
+    """The files that this key has sent and not published, newest first."""
     with context.statement() as session:
         own = select(StagedUpload).where(
             StagedUpload.key_id == principal.key_id,
@@ -154,7 +154,7 @@ def list_own(context: Context, principal: Principal) -> Sequence[StagedUpload]:
 
 
 def find(context: Context, principal: Principal, staged_id: uuid.UUID) -> StagedUpload:
-    """Where its walk stands. Raises `NotFound` as `open_staged`."""
+    """The row of a staged file, which says how far it is. Raises `NotFound` as `open_staged`."""
     return _find(context, principal, staged_id)
 
 
@@ -187,7 +187,7 @@ def say_reading(
 def finish_reading(
     context: Context, principal: Principal, staged_id: uuid.UUID, draft: dict[str, Any], filled: dict[str, Any]
 ) -> None:
-    """Its draft is there. Raises `NotFound` where it was discarded."""
+    """Store the draft of a staged file. Raises `NotFound` where the file was discarded."""
     row = _find(context, principal, staged_id)
     key, filled_key = _data_key(context, row), _new_filled_key(staged_id)
     _put(context, _key_of(staged_id, _DRAFT), draft, key, _DRAFT)
@@ -221,7 +221,7 @@ def discard_unreadable(context: Context, principal: Principal) -> None:
 
 
 def open_staged(context: Context, principal: Principal, staged_id: uuid.UUID) -> Staged:
-    """For the key that sent it alone; for all others, after an hour, and once it is published it is not there: `NotFound`."""
+    """The draft and what was filled in, for the key that sent the file alone. `NotFound` for all others, after an hour, and once it is published."""
     row = _find(context, principal, staged_id)
     key = _data_key(context, row)
     return Staged(

@@ -31,7 +31,7 @@ def value_of(tree: Tree, leaf: Leaf) -> Fractional:
 
 
 def rounded(value: Fractional, digits: int) -> Any:
-    """As a whole number of units of the last of so many digits; halves go up."""
+    """A fraction as a whole number of units of the last of so many decimal digits; halves go up."""
     numerator, denominator = value
     unit = 10**digits
     if isinstance(denominator, int) and unit % denominator == 0:
@@ -61,7 +61,7 @@ def columns_of(tree: Tree) -> list[str]:
 
 
 def size_of(tree: Tree) -> int:
-    """Of how many parts an expression is."""
+    """The number of parts of an expression."""
     return 1 + sum(size_of(part) for part in tree[1:] if isinstance(part, list))
 
 

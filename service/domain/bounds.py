@@ -13,6 +13,7 @@ _Moment = TypeVar("_Moment", dt.date, dt.datetime)
 
 
 def as_number(kind: str, value: Scalar, zone: dt.tzinfo = dt.UTC) -> float:
+    """A bound as a float: a date in days, a datetime in seconds since 1970-01-01 (UTC). Raises ValueError where it is none of this type."""
     if kind == "date":
         return float((_from_iso(dt.date, value) - dt.date(1970, 1, 1)).days)
     if kind == "datetime":
@@ -60,6 +61,7 @@ def a_kind(kind: str) -> str:
 
 
 def check_storable(values: tuple[Scalar, ...]) -> None:
+    """Raise ValueError for a value of an enum that JSON or Postgres cannot hold exactly."""
     if any(isinstance(v, float) and not math.isfinite(v) for v in values):
         raise ValueError(Message("enum values must be finite"))
     if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values):

@@ -117,7 +117,7 @@ class Reader:
         return found
 
     def resolved(self, tree: Tree) -> Tree:
-        """With the digits of its columns, once all are known, and texts that stand beside a date or time as such."""
+        """The expression with the digits of its columns, once all are known, and with texts beside a date or time read as such."""
         head, *rest = tree
         if head == "column":
             return ["column", rest[0], self._operand(rest[0]).digits]

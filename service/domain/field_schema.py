@@ -222,7 +222,7 @@ class FieldSchema(SpelledField):
 
     @property
     def decimals_of_values(self) -> int | None:
-        """As declared; None of an integer, of which they are only written."""
+        """The declared decimals; None of an integer, which may be written with decimals but has none."""
         return self.decimals if self.type == "number" else None
 
     @property
@@ -281,7 +281,7 @@ class FieldSchema(SpelledField):
 
     @property
     def other(self) -> str | None:
-        """Of categories that were bought, the one of all values that are not among them."""
+        """The category that stands for all values that are not among bought categories; None where nothing was bought."""
         return None if self.bought is None else self.bought.other
 
     @property
@@ -321,7 +321,7 @@ class FieldSchema(SpelledField):
 
     @property
     def first_and_last_day(self) -> tuple[dt.date, dt.date]:
-        """Of the range of a date or datetime column, as its zone counts days."""
+        """The first and last day of the range of a date or datetime column, as its zone counts days."""
         if self.type == "date":
             low, high = (dt.date(1970, 1, 1) + dt.timedelta(days=bound) for bound in self.bounds)
             return low, high

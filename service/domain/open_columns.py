@@ -60,17 +60,17 @@ class OpenColumn:
 
     @property
     def what(self) -> str:
-        """For a person."""
+        """What is bought of the column, in words."""
         return "categories" if self.is_categorical else " and ".join(self.ends)
 
 
 def open_fields(schema: DeclaredSchema) -> tuple[FieldSchema, ...]:
-    """Those that are still to be bought; none of images."""
+    """The fields that are still to be bought; none of images."""
     return tuple(field for field in schema.fields if field.infer is not None) if isinstance(schema, TableSchema) else ()
 
 
 def open_columns(schema: TableSchema) -> tuple[OpenColumn, ...]:
-    """The same, as prices and the run go by it."""
+    """What is to be bought of each open field, as prices and the run go by it."""
     return tuple(_open_column(schema, field) for field in open_fields(schema))
 
 
@@ -216,7 +216,7 @@ def _categories(schema: TableSchema, field: FieldSchema, told: Sequence[str], ot
 
 
 def reopened(schema: TableSchema) -> TableSchema:
-    """As the owner declared it, before anything was bought."""
+    """The schema as the owner declared it, before anything was bought."""
     document = schema.as_json()
     for said in document["fields"]:
         field = schema.field(said["name"])

@@ -16,7 +16,7 @@ _MOST_NAMES = 6
 
 
 def outcomes(schema: TableSchema) -> dict[str, str]:
-    """Of each column that is not modelled, and of one whose coarse categories alone are; in the order of the schema."""
+    """What becomes of each column that is not modelled, or whose coarse categories alone are; in the order of the schema."""
     derived = {one.column: one for one in schema.understood.derived}
     found = {field.name: _outcome(schema, field, derived.get(field.name)) for field in schema.fields}
     return {name: said for name, said in found.items() if said}

@@ -19,6 +19,7 @@ MOST_DIGITS = 9
 
 
 def coarse(field: FieldSchema) -> FieldSchema:
+    """The field with the coarse level of its hierarchy as categories, if it has one."""
     if field.hierarchy is None:
         return field
     enum = tuple(fine_shares(field.hierarchy))
@@ -28,6 +29,7 @@ def coarse(field: FieldSchema) -> FieldSchema:
 
 
 def fine(field: FieldSchema) -> FieldSchema:
+    """The field with the fine level of its hierarchy as categories, if it has one."""
     if field.hierarchy is None:
         return field
     enum = tuple(one for shares in fine_shares(field.hierarchy).values() for one in shares)
@@ -37,7 +39,7 @@ def fine(field: FieldSchema) -> FieldSchema:
 
 
 def operand(field: FieldSchema) -> Operand | None:
-    """None of what cannot be computed with."""
+    """The field as an operand of expressions; None where nothing can be computed with it."""
     if field.type in {"string", "boolean"}:
         return None
     kind = "number" if field.type in {"integer", "number"} else field.type
@@ -57,6 +59,7 @@ def _digits_of(value: Fraction) -> int:
 
 
 def digits_for(field: FieldSchema, span: Span, open_columns: list[str]) -> int:
+    """How many digits after the point a computed column has; ValueError where that follows from no declaration."""
     if not span.is_exact:
         raise ValueError(
             Message(
@@ -75,7 +78,7 @@ def digits_for(field: FieldSchema, span: Span, open_columns: list[str]) -> int:
 
 
 def with_range(field: FieldSchema, span: Span, digits: int) -> FieldSchema:
-    """The range that its expression has, as the owner would write it."""
+    """The field with the range of the expression that it follows from, as the owner would write it."""
     unit = 10**digits
     low, high = math.floor(span.low * unit), max(math.ceil(span.high * unit), math.floor(span.low * unit) + 1)
     if field.type == "date":
@@ -89,7 +92,7 @@ def with_range(field: FieldSchema, span: Span, digits: int) -> FieldSchema:
 
 
 def with_categories(field: FieldSchema, values: tuple[Value, ...]) -> FieldSchema:
-    """Where none are declared, those of the table that it is looked up in."""
+    """The field with categories: its own, or where none are declared those of the table that it is looked up in."""
     if field.constraints.enum is not None or field.type == "boolean":
         return field
     if field.type in {"date", "datetime"} or says_a_range(field) or not values:
@@ -105,6 +108,7 @@ def with_categories(field: FieldSchema, values: tuple[Value, ...]) -> FieldSchem
 
 
 def check_declared(field: FieldSchema, values: list[Value]) -> None:
+    """Raise ValueError for a value that is none of the field's categories."""
     declared = {(isinstance(value, bool), value) for value in field.categories or ()}
     for value in values:
         if (isinstance(value, bool), value) not in declared:

@@ -101,7 +101,7 @@ def says_a_range(field: RoleField) -> bool:
 
 
 def pattern_of(field: RoleField) -> str:
-    """Of an identifier."""
+    """The pattern of an identifier's values."""
     return field.pattern or field.constraints.pattern or _DEFAULT_PATTERNS[field.type]
 
 

@@ -29,11 +29,6 @@ class TableShape:
     sorts: Mapping[str, ColumnSort] = field(default_factory=dict)
     """Of columns; what is not named has categories."""
 
-    @property
-    def has_open_ranges(self) -> bool:
-        """Whether a range may be cut into other cells than equal ones."""
-        return self.columns_of_values > 0
-
 
 @dataclass(frozen=True)
 class ImageShape:

@@ -114,7 +114,7 @@ class SpelledField(BaseModel):
 
     @property
     def zone(self) -> dt.tzinfo:
-        """Of moments that are written without one."""
+        """The zone of moments that are written without one."""
         return dt.UTC if self.timezone is None else zone_of(self.timezone)
 
     @property

@@ -154,7 +154,7 @@ class TableSchema(BaseModel):
 
     @cached_property
     def understood(self) -> Relations:
-        """Its relations, checked."""
+        """The relations of the schema, checked."""
         return Relations(self.fields, self.relations)
 
     @cached_property
@@ -183,7 +183,7 @@ class TableSchema(BaseModel):
 
     @property
     def own_missing_values(self) -> dict[str, tuple[str, ...]]:
-        """Of the fields that have their own, by name."""
+        """The missing values of the fields that have their own, by name."""
         return {field.name: field.missing_values for field in self.fields if field.missing_values is not None}
 
     def as_json(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ _RELATIONS = Message(
 
 
 def place_of(document: Any, location: Sequence[str | int]) -> str:
-    """Where a fault is, in the owner's words: the column's name, then the word."""
+    """The place of a fault in the owner's words: the column's name, then the word."""
     if len(location) > 1 and location[0] == "relations" and isinstance(location[1], int):
         return Message("relation %(number)s", number=location[1] + 1)
     if len(location) < 2 or location[0] != "fields" or not isinstance(location[1], int):

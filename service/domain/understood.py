@@ -79,7 +79,7 @@ class Relations:
         return field.role is None and field.name not in self.names_derived
 
     def why_not_modelled(self, name: str) -> str:
-        """In words; nothing of a column that is modelled, or is not there."""
+        """Why a column is not modelled, in words; empty for one that is, or is not there."""
         field = self._fields.get(name)
         if field is None or self.is_modelled(field):
             return ""

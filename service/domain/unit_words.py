@@ -33,7 +33,7 @@ def unit_in_words(schema: DeclaredSchema, unit: DeclaredUnit | None) -> str:
 
 
 def part_in_words(unit_pixels: tuple[int, int] | None, height: int) -> str:
-    """Where it may be a part of an image; None: an image."""
+    """A unit that is a part of an image, in words; None means a whole image."""
     if unit_pixels is None:
         return Message("one image")
     rows, columns = unit_pixels

@@ -49,12 +49,12 @@ class ValueGrid:
     """Of the step, which people round to: increasing from 1, each divides the next."""
 
     def values(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """As floats next to these decimals: both terms of the quotient are exact, so it is rounded but once."""
+        """The values at these places, as the floats next to their decimals: both terms of the quotient are exact, so it is rounded once."""
         values: NDArray[np.float64] = ((self.first + places) * self.step).astype(np.float64) / 10.0**self.decimals
         return values
 
     def with_decimals(self, decimals: int) -> ValueGrid:
-        """Those of these values that have at most so many digits after the point; all of them where no fewer are asked for."""
+        """The grid of those of these values that have at most so many digits after the point; all of them where no fewer are asked for."""
         fewer = self.decimals - decimals
         if fewer <= 0:
             return self

@@ -28,7 +28,7 @@ def zone_of(name: str) -> dt.tzinfo:
 
 @functools.cache
 def offsets_of(name: str) -> tuple[Offset, ...]:
-    """Of the zone from 1900 to 2100; before and after, as at the ends."""
+    """The offsets of a zone from 1900 to 2100; before and after, those at the ends."""
     zone = zone_of(name)
     moment, found = _FIRST, [_offset(_FIRST, zone)]
     while moment < _LAST:

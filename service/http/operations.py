@@ -91,6 +91,7 @@ class Operations(Collector):
 def install_operations(
     registry: CollectorRegistry, context: Context, pools: dict[str, tuple[str, Callable[[], float]]]
 ) -> None:
+    """Register the metrics of the queue, the parts and this process's pools."""
     registry.register(Operations(context, pools))
 
 

@@ -104,7 +104,7 @@ class _Call:
         self.tickets = [None]
 
     def make(self) -> None:
-        """In a thread."""
+        """Answer the call, in a thread, unless it was given up."""
         try:
             self.tickets.pop()
         except IndexError:
@@ -118,7 +118,7 @@ class _Call:
             self.loop.call_soon_threadsafe(self._settle, *done)
 
     def give_up(self) -> None:
-        """In the loop."""
+        """Refuse a call that has waited too long, in the event loop."""
         with suppress(IndexError):
             self.tickets.pop()
             self._settle(None, Unavailable("too much waits for the database; ask again", retry_after_seconds=5))

@@ -187,7 +187,7 @@ class _Columns:
         yield from _notices_of_units(self._unit, self._ids, units)
 
     def fingerprints(self) -> dict[str, Any]:
-        """Of the rows, each once, the whole file's last, and of the columns."""
+        """The fingerprints of the rows, each once, the whole file's last, and those of the columns."""
         digests = [fingerprint.digest().hex() for fingerprint in self._fingerprints]
         columns = [[one.place, one.fingerprint.hex(), one.bits] for one in self._columns.fingerprints()]
         return {"fingerprints": list(dict.fromkeys(digests[::-1]))[::-1], "columns": columns}

@@ -28,7 +28,7 @@ class Heard:
 
     @property
     def share(self) -> float:
-        """Of its bytes, read so far."""
+        """The share of the file's bytes that has been read so far."""
         return min(1.0, self._read / max(1, self.size))
 
     def read_at(self, place: int, size: int) -> bytes:

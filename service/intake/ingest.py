@@ -315,7 +315,7 @@ def _too_slow(limits: IngestLimits) -> TooLarge:
 
 
 def describe_sandbox(layers: dict[str, bool]) -> str:
-    """For the log: which layers hold around the process that reads uploads."""
+    """A line for the log: which layers hold around the process that reads uploads."""
     active, missing = ([name for name, holds in layers.items() if holds is wanted] for wanted in (True, False))
     return f"sandbox of the process that reads uploads: {', '.join(active) or 'none'}; not here: {', '.join(missing) or 'none'}"
 

@@ -52,7 +52,7 @@ class Room:
 
     @classmethod
     def of_its_own(cls, limit_bytes: int) -> Self:
-        """In the system's folder for temporary files, encrypted under a key that is never stored."""
+        """Room in the system's folder for temporary files, encrypted under a key that is never stored."""
         return cls(SealedFile.create(None), limit_bytes)
 
     def keep(self, pieces: Iterable[bytes]) -> Part:

@@ -53,7 +53,7 @@ class SealedFile:
         return cls(document["descriptor"], None if key is None else bytes.fromhex(key))
 
     def handle(self) -> dict[str, Any]:
-        """For the child's standard input, and nowhere else: it holds the key."""
+        """The descriptor and the key, for the child's standard input and nowhere else."""
         return {"descriptor": self.descriptor, "key": None if self._key is None else self._key.hex()}
 
     def __enter__(self) -> Self:
@@ -73,7 +73,7 @@ class SealedFile:
         return os.fstat(self.descriptor).st_size
 
     def read_at(self, place: int, size: int) -> bytes:
-        """So many bytes, fewer at the end."""
+        """At most `size` bytes from a place on; fewer at the end of the file."""
         pieces = []
         while size > 0 and (piece := os.pread(self.descriptor, size, place)):
             pieces.append(self._turned(piece, place))
@@ -81,14 +81,14 @@ class SealedFile:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def write_at(self, place: int, data: ReadableBuffer) -> None:
-        """Where nothing was written before."""
+        """Write at a place where nothing was written before."""
         turned = memoryview(self._turned(data, place))
         while turned:
             written = os.pwrite(self.descriptor, turned, place)
             turned, place = turned[written:], place + written
 
     def append(self, data: ReadableBuffer) -> int:
-        """Behind all that was appended; where that is. From one thread at a time."""
+        """Write behind all that was appended, and return that place. From one thread at a time."""
         place = self._end
         self.write_at(place, data)
         self._end += memoryview(data).nbytes

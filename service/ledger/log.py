@@ -36,7 +36,7 @@ CONSISTENCY_PROOFS = 256
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """Where an entry lies in a log of a given size, and the path that proves it."""
+    """The place of an entry in a log of a given size, and the path that proves it."""
 
     seq: int
     leaf_index: int
@@ -168,6 +168,7 @@ def require_own(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -
 
 
 def hexadecimal(path: Iterable[bytes]) -> list[str]:
+    """The hashes of a path as JSON has them."""
     return [each.hex() for each in path]
 
 

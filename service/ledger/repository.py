@@ -1,4 +1,4 @@
-"""The ledger's SQL. Money moves only inside the functions of migration 0002: check, move and append, one round trip."""
+"""The ledger's SQL. Balances change only inside the functions of migration 0002: check, change and append, one round trip."""
 
 from __future__ import annotations
 

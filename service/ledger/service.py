@@ -2,7 +2,7 @@
 
 A reservation is made within the statement that places an order (`service.releases.repository.PLACE`).
 
-All functions run inside the caller's transaction, so that a release and its money change together or not at all.
+All functions run inside the caller's transaction, so that a release and its balance change together or not at all.
 Model: two-phase transfers (pending → posted | voided), never updated, never deleted. Each is one call of a function of
 the database (migration 0002) that checks, moves and appends; the application's role can change the ledger in no other
 way. Asking again for what has happened returns the same entry and moves nothing.

@@ -28,7 +28,7 @@ class Account:
 
 
 def account_for_postgres() -> Account | None:
-    """None: run as ourselves. An account: we are root, and Postgres must not be."""
+    """The account that runs Postgres: None for our own; another one where we are root, as which Postgres refuses to run."""
     if os.geteuid() != 0:
         return None
     for name in CANDIDATES:

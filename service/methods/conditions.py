@@ -29,7 +29,7 @@ def condition_of(order: AnyOrder, shape: TableShape) -> str | None:
 
 
 def categories_of(condition: str | None, shape: TableShape) -> int:
-    """Of a condition, a missing one included; 1 without a condition, or where the field is not known."""
+    """How many categories a condition has, a missing one included; 1 without a condition, or where the field is not known."""
     return 1 if condition is None else shape.cells.get(condition, 1)
 
 

@@ -132,7 +132,7 @@ def _distances(found: Experience) -> str:
 
 
 def in_words(found: Experience, holds: str) -> str:
-    """For a person."""
+    """What runs reached, as a sentence."""
     lower = Message("lower by %(median)s", median=_lost(found.median))
     if found.tables > 1:
         lower = Message(

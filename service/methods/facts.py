@@ -34,18 +34,18 @@ class Facts:
 
     @classmethod
     def of_schema(cls, schema: DeclaredSchema, *, units: int, most_per_unit: int, budget: Budget) -> Facts:
-        """The same of a schema that was read already."""
+        """The facts of a schema that was parsed already; otherwise as `of_declaration`."""
         return cls(units, budget, lambda numeric_bins: _shape_in(schema, numeric_bins, most_per_unit))
 
     def table(self, numeric_bins: int) -> TableShape:
-        """Of a table; the catalogue has checked that it is one."""
+        """The declared columns; `InvalidOrder` where the dataset holds images."""
         shape = self.shape(numeric_bins)
         if not isinstance(shape, TableShape):
             raise InvalidOrder(Message("method: this one makes tables, and the dataset holds images"), where="method")
         return shape
 
     def images(self) -> ImageShape:
-        """Of images; the catalogue has checked that they are some."""
+        """The declared size of images; `InvalidOrder` where the dataset is a table."""
         shape = self.shape(DEFAULT_NUMERIC_BINS)
         if not isinstance(shape, ImageShape):
             raise InvalidOrder(Message("method: this one makes images, and the dataset is a table"), where="method")
@@ -58,7 +58,7 @@ DECLARATIONS_BYTES, SHAPES_BYTES = 10 << 20, 4 << 20
 
 @computed_once(most_bytes=DECLARATIONS_BYTES)
 def declared_schema(document: str) -> DeclaredSchema:
-    """By its whole text, so a replaced one is another entry. A wide one takes longer to check than an order to place."""
+    """A schema document, parsed and kept by its whole text, so that a replaced one is another entry."""
     return parse_schema(json.loads(document))
 
 

@@ -73,7 +73,7 @@ class Experience:
 
 @dataclass(frozen=True)
 class Forecast:
-    """For a person and for a program."""
+    """How far off the counts of an order will be, in numbers and in sentences."""
 
     sentences: tuple[str, ...]
     warnings: tuple[str, ...] = ()

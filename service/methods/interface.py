@@ -89,5 +89,5 @@ class Method(Generic[O]):
 
     @property
     def run(self) -> str:
-        """Where workers find the run: module and class."""
+        """Where workers find the run: the names of module and class."""
         return f"workers.methods.{self.name}.run:Run"

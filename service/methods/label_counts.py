@@ -10,7 +10,7 @@ LABEL_COUNTS = "label_counts"
 
 
 def label_count_events(condition: str | None, precision_share: float, epsilon: float, delta: float) -> Events:
-    """Of a method that buys nothing else before its steps: the event, or none without a condition."""
+    """The event of label counts, for a method that buys nothing else before its steps; none without a condition."""
     if condition is None:
         return ()
     return (GaussianEvent(LABEL_COUNTS, noise_of_share(precision_share, epsilon, delta)),)

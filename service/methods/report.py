@@ -64,7 +64,7 @@ def events_with_report(method: Method[Order], order: Order, epsilon: float, delt
 
 
 def purpose_of(order: Order) -> str:
-    """Of the report's event."""
+    """The purpose of the report's event."""
     return REPORT if order.held_out is None else REPORT_HELD_OUT
 
 
@@ -166,7 +166,7 @@ def _mean_distance(counts: Sequence[Counts]) -> float:
 
 
 def half_width(noise_multiplier: float, held_out: int, most_rows: int) -> float:
-    """Of the interval around an accuracy of a half, where it is widest; of units with several rows, as if each had one."""
+    """Half of the interval around an accuracy of 1/2, where it is widest; of units with several rows, as if each had one."""
     return SURE * math.sqrt((noise_multiplier * most_rows) ** 2 / (2.0 * held_out**2) + most_rows / (4.0 * held_out))
 
 

@@ -25,7 +25,7 @@ RETRY_SECONDS = 1
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """For whom a price is computed: a key and its tenant."""
+    """The key and the tenant for which a price is computed."""
 
     key: Hashable
     tenant: Hashable
@@ -63,7 +63,7 @@ class Turns:
 
     @contextmanager
     def take_slow(self, asker: Asker) -> Iterator[None]:
-        """The same for a child process; the tenant that had the last one lets the others go first."""
+        """Compute in a child process, or be refused at once; the tenant that had the last one lets the others go first."""
         now = time.monotonic()
         with self._lock:
             self._wanted_slow = {
@@ -87,6 +87,7 @@ _thread = _Thread()
 
 
 def busy() -> PricingBusy:
+    """The refusal of a price while others are being computed."""
     return PricingBusy(
         Message(
             "other prices are being computed, for this key or for others; ask again in %(retry_seconds)s s",
@@ -107,7 +108,7 @@ def on_behalf_of(asker: Asker) -> Iterator[None]:
 
 
 def asker() -> Asker | None:
-    """For whom this thread computes."""
+    """The key and the tenant for which this thread computes."""
     return _thread.asker
 
 

@@ -155,7 +155,7 @@ def least_epsilon(want: Want, order: AnyOrder, facts: Facts, schema: DeclaredSch
 
 
 def forecast_at(order: AnyOrder, facts: Facts, epsilon: float) -> Forecast:
-    """Of this order at another ε, without pricing it: as if all its noise were one Gaussian's, which it is where tables are measured."""
+    """The forecast of this order at another ε, without pricing it: as if all its noise were one Gaussian's, as it is for tables."""
     chosen = with_method(order.model_copy(update={"epsilon": epsilon, "share": None}), facts)
     method = method_of(chosen)
     resolved = method.resolve(chosen, facts)

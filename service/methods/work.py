@@ -39,11 +39,11 @@ class Work:
         return Work(**added, memory_bytes=max(self.memory_bytes, other.memory_bytes))
 
     def times(self, rounds: float) -> Work:
-        """The same again and again, in the same memory."""
+        """The same work done `rounds` times, in the same memory."""
         return Work(**{kind: rounds * getattr(self, kind) for kind in KINDS}, memory_bytes=self.memory_bytes)
 
     def holding(self, memory_bytes: float) -> Work:
-        """With so much more held all the time."""
+        """The same work with `memory_bytes` more held all the time."""
         return Work(**{kind: getattr(self, kind) for kind in KINDS}, memory_bytes=self.memory_bytes + memory_bytes)
 
     @property
@@ -92,7 +92,7 @@ ROUNDING_DIGITS = 2
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one job, rounded: it is right within a small factor at best."""
+    """The estimate of one job, rounded: it is right within a small factor at best."""
 
     seconds_on_a_cpu: float
     seconds_on_a_gpu: float | None
@@ -130,7 +130,7 @@ def _rounded(value: float) -> float:
 
 
 def perceptron_weights(widths: Iterable[int]) -> int:
-    """Of layers between these widths, biases included; as many multiplications does a record take."""
+    """The number of weights of layers between these widths, biases included. A record takes as many multiplications."""
     return sum((before + 1) * after for before, after in pairwise(widths))
 
 

@@ -46,7 +46,7 @@ def assets() -> dict[str, Asset]:
 
 
 def asset_address(name: str) -> str:
-    """Where a page finds this file. Another content has another address, so browsers may keep each for ever."""
+    """The address of a static file. Another content has another address, so browsers may keep each for ever."""
     return f"/assets/{assets()[name].digest}/{name}"
 
 

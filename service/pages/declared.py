@@ -66,7 +66,7 @@ class DeclaredColumn:
 
 
 def open_of(schema: DeclaredSchema, releases: Sequence[Release]) -> Open | None:
-    """None where everything is declared or bought. `releases`: the newest; before the purchase there is no other order."""
+    """What is still to be bought; None where everything is declared or bought. `releases`: the newest; before a purchase there is no other order."""
     columns = open_columns(schema) if isinstance(schema, TableSchema) else ()
     if not columns:
         return None
@@ -80,13 +80,13 @@ def is_purchase(release: Release) -> bool:
 
 
 def shown_of(schema: DeclaredSchema) -> tuple[list[DeclaredColumn], int]:
-    """For a page that stays small: first those that are to be bought or were, then others; and how many are left out."""
+    """The columns for a page that stays small: first those that are to be bought or were, then others; and how many are left out."""
     columns = sorted(columns_of(schema), key=lambda one: one.to_buy is None and one.bought is None)
     return _small(columns[:COLUMNS_SHOWN]), max(0, len(columns) - COLUMNS_SHOWN)
 
 
 def columns_of(schema: DeclaredSchema) -> list[DeclaredColumn]:
-    """Of a table, as it is declared; none of images."""
+    """The columns of a table as they are declared; none of images."""
     return [_column(field) for field in schema.fields] if isinstance(schema, TableSchema) else []
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from imprimatur.draft_marks import DRAFT
+from imprimatur.draft_marks import DRAFT, is_marked
 from service.base.errors import DraftSchema, InvalidInput
 from service.base.messages import Message
 from service.base.text import read_json, some_of, ungrouped
@@ -53,7 +53,7 @@ def column_forms(document: Mapping[str, Any], draft: Mapping[str, Any]) -> list[
 
 
 def fields_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of a document that may be anything."""
+    """The fields of a document that may be anything."""
     found = document.get("fields")
     return [field for field in found if isinstance(field, dict)] if isinstance(found, list) else []
 
@@ -115,7 +115,7 @@ def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple
         refuse_ambiguous(kept)
         require_domains(kept)
         document["fields"] = [_undrafted(field) for field in kept]
-    parse_schema(document | {"description": None} if _is_draft(document) else document)
+    parse_schema(document | {"description": None} if is_marked(document) else document)
     if not filled.get("declared"):
         raise DraftSchema(
             Message("Go through the columns, and tick at the end that this is your declaration: a schema is public"),
@@ -150,7 +150,7 @@ def _unit_of(filled: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def as_text(document: Mapping[str, Any]) -> str:
-    """For the field of experts."""
+    """The document as text for the field of experts."""
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
@@ -291,7 +291,7 @@ def _without(part: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:
 def _confirmed(field: dict[str, Any], *, is_public: bool) -> dict[str, Any]:
     if is_public:
         return _undrafted(field)
-    if _is_draft(field):
+    if is_marked(field):
         return field
     said = str(field.get("description") or "")
     return field | {"description": f"{DRAFT}: {said}" if said else _OF_THE_DRAFT}
@@ -299,15 +299,11 @@ def _confirmed(field: dict[str, Any], *, is_public: bool) -> dict[str, Any]:
 
 def _is_to_be_ticked(field: Mapping[str, Any]) -> bool:
     """Whether something of it was read from the rows, would be published, and is not confirmed."""
-    return _is_draft(field) and not field.get("role") and not says_nothing(field)
-
-
-def _is_draft(part: Mapping[str, Any]) -> bool:
-    return str(part.get("description") or "").startswith(DRAFT)
+    return is_marked(field) and not field.get("role") and not says_nothing(field)
 
 
 def _undrafted(part: dict[str, Any]) -> dict[str, Any]:
-    return {word: said for word, said in part.items() if word != "description"} if _is_draft(part) else part
+    return {word: said for word, said in part.items() if word != "description"} if is_marked(part) else part
 
 
 def _markers(part: Mapping[str, Any], default: Sequence[str] = ("",)) -> Sequence[str]:

@@ -83,11 +83,13 @@ def is_owner(visitor: SignedIn) -> bool:
 
 
 def require_analyst(visitor: Reader) -> SignedIn:
+    """A dependency: the session of an analyst or an owner; others are `Forbidden`."""
     visitor.principal.require("analyst")
     return visitor
 
 
 def require_owner(visitor: Reader) -> SignedIn:
+    """A dependency: the session of an owner; others are `Forbidden`."""
     visitor.principal.require("owner")
     return visitor
 

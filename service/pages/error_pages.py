@@ -86,7 +86,7 @@ def with_retry_after(reply: Response, error: ImprimaturError) -> Response:
 
 
 async def failure_page(request: Request, status: int, detail: str) -> Response | None:
-    """Where something failed on our side; None for who wants no page, or where even this one fails."""
+    """The page of a failure of the service; None for who wants no page, or where even this one fails."""
     if not wants_page(request):
         return None
     try:

@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"\w+")
 
 
 def example_condition(schema: DeclaredSchema) -> str:
-    """Of what is declared: the upper half of the first whole number, and the first category of the first text."""
+    """An example of a condition on the declared columns: the upper half of the first whole number, and the first category of the first text."""
     fields = schema.modelled.fields if isinstance(schema, TableSchema) else ()
     plain = [field for field in fields if _PLAIN.fullmatch(field.name)]
     halves = [f"{field.name}>={middle}" for field in plain if (middle := _middle(field)) is not None]

@@ -25,7 +25,7 @@ class Labelled:
 
     @property
     def said_as(self) -> tuple[str, ...]:
-        """By which a refusal names it."""
+        """The names by which a refusal may call this field."""
         return self.fields or (self.name,)
 
 
@@ -151,7 +151,7 @@ _OF_A_QUESTION = re.compile(r"questions\.[0-9]+(?:\.|$)")
 
 
 def labels_of(address: str) -> dict[str, Message]:
-    """Of a form, by the words of refusals."""
+    """The labels of a form, by the words of refusals."""
     return {field: each.label for each in FORMS.get(address, ()) for field in each.said_as}
 
 

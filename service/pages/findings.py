@@ -17,7 +17,7 @@ _ROWS_OF_A_SPREADSHEET = Message(
 
 
 def findings_of(draft: Mapping[str, Any], name: str) -> list[str]:
-    """Of a column; of a draft from before findings had places, as they were stored."""
+    """The findings of a column; in a draft from before findings had places, as they were stored."""
     return [unpacked(each) for each in draft["findings"].get(name, ())]
 
 
@@ -27,7 +27,7 @@ def notices_of(draft: Mapping[str, Any]) -> list[str]:
 
 
 def refusal_of(error: InvalidFile) -> InvalidFile:
-    """Of a file that cannot be drafted, with what can be done without a schema at hand."""
+    """The refusal of a file that cannot be drafted, with what can be done without a schema at hand."""
     if {"count", "rows"} <= error.values.keys() and "column" not in error.values:
         return InvalidFile(sentences(error.detail, _ROWS_OF_A_SPREADSHEET), **error.values)
     return error

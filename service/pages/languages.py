@@ -46,7 +46,7 @@ class PageLanguage:
         return self.texts.gettext(reworded(origin)) if origin else ""
 
     def plural(self, one: str, many: str, number: int) -> str:
-        """The same, by number."""
+        """The text of this language for one of two English ones, by number."""
         return self.texts.ngettext(one, many, number)
 
     def figure(self, english: str) -> str:

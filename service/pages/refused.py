@@ -63,7 +63,7 @@ def in_words_of_the_form(request: Request, text: str) -> str:
 
 
 def with_labels(text: str, address: str) -> str:
-    """The same by the address of the form."""
+    """The same refusal, with the labels of the form at this address."""
     if isinstance(text, Listed) and text.parts:
         return Listed(text.separator, [with_labels(text.parts[0], address), *text.parts[1:]])
     labels = labels_of(address)

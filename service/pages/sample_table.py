@@ -58,7 +58,7 @@ def sample_rows(seed: int) -> list[list[str]]:
 
 
 def sample_csv(rows: list[list[str]]) -> str:
-    """With a header; no cell needs quotes."""
+    """The rows as CSV with a header; no cell needs quotes."""
     header = ",".join(field["name"] for field in SCHEMA["fields"])
     return "\n".join([header, *map(",".join, rows)]) + "\n"
 

@@ -98,7 +98,7 @@ async def draw_columns(request: Request, release: Release, schema: Any, rows: in
 
 
 def series(column: RowColumn, drawn: Any) -> Series:
-    """Of one drawn column."""
+    """What a chart shows of one drawn column."""
     from service.samples.table.columns import CategoryColumn  # noqa: PLC0415 - large libraries: loaded with the sampler
     from service.samples.table.ranges import GridColumn  # noqa: PLC0415 - as above
 
@@ -201,7 +201,7 @@ class Links:
 
 
 def links(columns: Sequence[Series]) -> Links:
-    """Of the first columns, each in at most eight groups (Bergsma 2013 for the correction)."""
+    """Cramér's V of each pair of the first columns, each in at most eight groups, with the correction of Bergsma 2013."""
     codes = {column.name: _codes(column) for column in columns[:MOST_COLUMNS_OF_PAIRS]}
     return Links(list(codes), [[_cramers_v(a, b) for b in codes.values()] for a in codes.values()])
 

@@ -70,7 +70,7 @@ def _values_in(field: Mapping[str, Any]) -> list[Any]:
 
 
 def values_of(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> list[Any]:
-    """Of a list of categories, as `lines_of` writes it."""
+    """The values in a list of categories, as `lines_of` writes it."""
     text = text.strip("\n")
     if text.lstrip().startswith("["):
         try:

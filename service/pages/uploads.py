@@ -189,7 +189,7 @@ def keep_or_say(
     filled: dict[str, Any],
     form: Mapping[str, str],
 ) -> staging.Staged | None:
-    """None once it is kept; where another window was first, what was typed here, to be shown under the newest version."""
+    """Keep what was typed and return None; where another window was first, return what was typed, under the newest version."""
     seen = _number(form.get("version"), staged.version)
     if staging.fill_in(context, visitor.principal, staged, filled, seen=seen):
         return None
@@ -310,7 +310,7 @@ def _with_declaration(before: Mapping[str, Any], form: Mapping[str, str]) -> dic
 
 
 def digest_of(text: str) -> str:
-    """By which a form says whether the JSON in it was changed since it was shown."""
+    """A digest by which a form says whether the JSON in it was changed since it was shown."""
     return hashlib.sha256(_text(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cookie_name(settings: Settings) -> str:
-    """Behind TLS browsers hold to a name that begins so: of this host alone, sent over TLS alone."""
+    """The cookie's name. Behind TLS browsers hold to a name that begins so: of this host alone, sent over TLS alone."""
     return "__Host-imprimatur" if settings.behind_tls else "imprimatur_session"
 
 

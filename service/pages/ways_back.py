@@ -60,7 +60,7 @@ def way_back(request: Request) -> str | None:
 
 
 def after_signing_in(request: Request) -> str:
-    """Where a visitor wanted to go: of a file the page with its form, since a file is no page to be at."""
+    """The path that a visitor wanted to go to: of a file the page with its form, since a file is no page to be at."""
     path, query = request.url.path, request.url.query
     address = way_back(request) if is_download(request) else f"{path}?{query}" if query else path
     return address if address is not None and len(address) <= LONGEST_ADDRESS else path

@@ -36,7 +36,7 @@ class Writing:
 
     @property
     def filters(self) -> dict[str, Callable[..., str]]:
-        """By the name that templates use."""
+        """The filters of templates, by name."""
         return {
             "digits": self.digits,
             "percent": self.percent,
@@ -123,7 +123,7 @@ class Writing:
         return f"{self.language.figure(number)} {self.language.text(unit)}"
 
     def file_size(self, count: int) -> str:
-        """In units of 1024: 1.5 GiB."""
+        """A size in units of 1024: 1.5 GiB."""
         return self.language.figure(do_filesizeformat(count, binary=True))
 
     def said(self, text: str) -> str:
@@ -140,7 +140,7 @@ class Writing:
 
 
 def significant(value: float, count: int = 3) -> str:
-    """As `Writing.digits`, with a point in every language: for axes of data."""
+    """A number as `Writing.digits` writes it, with a point in every language: for axes of data."""
     text = f"{value:.{count}g}"
     return f"{float(text):.0f}" if "e+" in text else text
 

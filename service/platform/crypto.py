@@ -267,13 +267,6 @@ class _DecryptedFile(io.RawIOBase):
         self._window, self._window_start = b"".join(pieces), first * CHUNK_BYTES
 
 
-def read_pieces(path: Path) -> Iterator[bytes]:
-    """A local file in pieces."""
-    with path.open("rb") as file:
-        while piece := file.read(CHUNK_BYTES):
-            yield piece
-
-
 def _chunks(pieces: Iterable[bytes], size: int) -> Iterator[tuple[bytes, bool]]:
     """Regroup into chunks of exactly `size`, the last one shorter or equal and marked; at least one chunk."""
     held = bytearray()

@@ -185,7 +185,7 @@ def _autocommit(url: str, pool_size: int) -> Engine:
 
 
 def pool_state(settings: Settings) -> tuple[int, int]:
-    """Of this process's connections: how many are in use, and how many there may be."""
+    """How many connections of this process are in use, and how many there may be."""
     pool = get_engine(settings.database_url, settings.database_pool_size).pool
     return (pool.checkedout() if isinstance(pool, QueuePool) else 0), settings.database_pool_size
 
@@ -200,7 +200,7 @@ def _unavailable(error: Exception, settings: Settings) -> Unavailable:
 
 
 def statement(settings: Settings | None = None) -> AbstractContextManager[Session]:
-    """For one statement: a transaction by itself in one round trip, where `transaction` takes three.
+    """A session for one statement, which is a transaction by itself: one round trip, where `transaction` takes three.
 
     A lock it takes is held while the server works, never while a thread of ours waits for its turn. Several statements
     in it are several transactions.
@@ -229,7 +229,7 @@ def migrate(database_url: str, revision: str = "head") -> None:
 
 
 def newest_revision() -> str:
-    """Of the migrations that come with this program."""
+    """The newest revision of the migrations that come with this program."""
     found = script.ScriptDirectory.from_config(alembic_config("")).get_current_head()
     return str(found)
 

@@ -69,7 +69,7 @@ class Keyring:
         return ring
 
     def to_bytes(self) -> bytes:
-        """As a file of the second form."""
+        """The content of a file of the second form."""
         roots = {each.name: [base64.b64encode(r).decode() for r in getattr(self, each.name)] for each in fields(self)}
         return (json.dumps({"version": VERSION} | {k: v for k, v in roots.items() if v}, indent=1) + "\n").encode()
 

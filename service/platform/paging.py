@@ -65,7 +65,7 @@ class Page:
         return query.order_by(created_at.desc(), its_id.desc()).limit(self.limit + 1)
 
     def cut(self, rows: Sequence[Row[Any]]) -> tuple[list[uuid.UUID], str | None]:
-        """Of rows of (id, created_at, bytes): the ids that fit, and the cursor of the next page."""
+        """From rows of (id, created_at, bytes): the ids that fit on the page, and the cursor of the next page."""
         ids: list[uuid.UUID] = []
         room = MOST_PAGE_BYTES
         for its_id, created_at, size in map(tuple, rows[: self.limit]):

@@ -140,19 +140,19 @@ class Settings(BaseSettings):
 
     @property
     def signing_key_path(self) -> Path:
-        """Where the signing key lies."""
+        """The path of the signing key."""
         return self.signing_key_file or self.keyring_path.with_name("signing.key")
 
     @property
     def keyring_path(self) -> Path:
-        """Where the secret key file lies. Raises `Unavailable` in a process that has none."""
+        """The path of the secret key file. Raises `Unavailable` in a process that has none."""
         if self.secret_key_file is None:
             raise Unavailable("This process has no secret key file; set IMPRIMATUR_SECRET_KEY_FILE.")
         return self.secret_key_file
 
     @property
     def worker_keyring_path(self) -> Path:
-        """Where the workers' part of it is written."""
+        """The path of the workers' part of the secret key file."""
         return self.worker_key_file or self.keyring_path.with_name("worker.key")
 
 

@@ -92,7 +92,7 @@ class Storage:
         return content
 
     def stream_content(self, key: str, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """The same in pieces. One that was changed is never given in full: the last piece waits for the whole hash.
+        """The content in pieces. One that was changed is never given in full: the last piece waits for the whole hash.
 
         The first piece is read at once: what is wrong with an object of one piece, or its absence, is told before any.
         """

@@ -35,7 +35,7 @@ LIMIT %(most)s
 
 @dataclass(frozen=True)
 class Earlier:
-    """Where a question was asked first: a release, whether it is published, and the place among its answers."""
+    """The release in which a question was asked first, whether it is published, and the question's place among its answers."""
 
     release_id: uuid.UUID
     is_published: bool
@@ -49,7 +49,7 @@ def find_earlier(
     order: QueriesOrder,
     events: Events | None,
 ) -> dict[int, Earlier]:
-    """Of each question, by its place: the first with as little noise as it would have now. Without `events`, the one with the least."""
+    """The earlier answer to each question, by its place: the first with as little noise as it would have now; without `events`, the one with the least."""
     wanted = _wanted(order, events)
     values = {
         "tenant": tenant_id,

@@ -74,7 +74,7 @@ class Bundles:
                 ) from None
 
     def require_signed(self, release_id: str, certificate: Mapping[str, Any]) -> None:
-        """By a key that the owner of the database registered, and for this release."""
+        """Refuse a certificate that is not signed for this release by a key that the owner of the database registered."""
         with self._context.transaction() as session:
             keys = {key.to_json()["public_key"] for key in signing_keys.registered(session)}
         named = certificate.get("public_key")

@@ -62,7 +62,7 @@ class Release(Base):
 
     @property
     def signed_certificate(self) -> dict[str, Any]:
-        """Of a published release: a constraint of the table says that it has one."""
+        """The certificate of a published release: a constraint of the table says that it has one."""
         return cast("dict[str, Any]", self.certificate)
 
     @property

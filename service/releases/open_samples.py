@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class OpenSamples:
-    """Of one process; lives in its event loop."""
+    """The samples of one process that are being read; lives in its event loop."""
 
     def __init__(self, drawing: DrawingThreads) -> None:
         self._drawing = drawing

@@ -9,5 +9,5 @@ NOT_ACCEPTED = "not_accepted"
 
 
 def refusal_key(release_id: uuid.UUID) -> str:
-    """Of the record in the object store. All of it is noisy or public."""
+    """The key of the record in the object store. All of the record is noisy or public."""
     return f"refusals/{release_id}"

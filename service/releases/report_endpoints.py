@@ -85,7 +85,7 @@ def read_owner_report(
 def report_reply(
     request: Request, report: Mapping[str, Any], wanted: ReportFormat, page: Callable[[], str]
 ) -> Response:
-    """As JSON or as a page; nothing between here and the caller may keep it."""
+    """A report as JSON or as a page; nothing between here and the caller may keep it."""
     is_page = wanted == "html" or (wanted is None and "text/html" in request.headers.get("accept", ""))
     if not is_page:
         return JSONResponse(report, headers=HEADERS)

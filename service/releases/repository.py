@@ -22,7 +22,7 @@ from service.privacy.filters import Budget
 from service.releases.models import Release
 
 PLACE = """
-WITH money AS (
+WITH reservation AS (
     SELECT outcome, simple_left, renyi_left
     FROM set_config('synchronous_commit', 'off', true),
          order_reserve(%(tenant_id)s, %(key_id)s, %(most_of_key)s::bigint, %(most_of_tenant)s::bigint,
@@ -34,7 +34,7 @@ WITH money AS (
     SELECT %(id)s, %(tenant_id)s, %(dataset_id)s, %(key_id)s, %(priority)s::smallint, %(order)s::jsonb, %(price)s::jsonb, %(simple_cost)s::bigint,
            %(renyi_cost)s::bigint, %(idempotency_key)s::text, %(body_digest)s, %(steps)s::bigint,
            %(estimate)s::jsonb, %(name)s::text
-    FROM money WHERE outcome = 'done'
+    FROM reservation WHERE outcome = 'done'
     RETURNING id, state, phase, step, created_at
 ), line AS MATERIALIZED (
     SELECT created_at, audit_append(%(tenant_id)s, %(key_id)s, %(action)s::text, 'release', id, %(audit_outcome)s::text,
@@ -43,7 +43,7 @@ WITH money AS (
 )
 SELECT outcome, simple_left, renyi_left, state, phase, step, line.created_at,
        outcome <> 'done' AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
-FROM money LEFT JOIN placed ON true LEFT JOIN line ON true
+FROM reservation LEFT JOIN placed ON true LEFT JOIN line ON true
 """
 """Reserve, record and note, or change nothing: one statement and so one transaction of one round trip.
 
@@ -82,6 +82,7 @@ class Placed(NamedTuple):
 
 
 def place(connection: psycopg.Connection[Any], **values: Any) -> Placed:
+    """Carry out `PLACE`; its outcome says whether the order was reserved."""
     return Placed(*connection.execute(PLACE, {"name": None, **values}).fetchone())  # type: ignore[misc]  # it always answers one row
 
 
@@ -116,7 +117,7 @@ class Ground(NamedTuple):
 
     @classmethod
     def of_new(cls, schema: DeclaredSchema, *, units: int, most_per_unit: int, budget: Budget) -> Ground:
-        """Of a dataset that is not made yet: nothing of its budget is spent."""
+        """The state of a dataset that is not made yet: nothing of its budget is spent."""
         account = datasets.Account(
             units, budget.epsilon, budget.delta, budget.renyi_order, budget.renyi_capacity, 0, 0, 0, 0
         )
@@ -151,6 +152,7 @@ def find_ground(
 
 
 def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> Release:
+    """The tenant's release, as it is now; `NotFound` where the tenant has none of this id."""
     query = (
         select(Release)
         .where(Release.id == release_id, Release.tenant_id == tenant_id)
@@ -221,7 +223,7 @@ class Progress(NamedTuple):
 
 
 def progress_of(connection: psycopg.Connection[Any], ids: Sequence[uuid.UUID]) -> Iterator[tuple[uuid.UUID, Progress]]:
-    """Of those that there are."""
+    """The progress of those of these releases that exist."""
     for found in connection.execute("SELECT id, state, phase, step FROM releases WHERE id = ANY(%s)", (ids,)):
         yield found[0], Progress(*found[1:])
 

@@ -112,7 +112,7 @@ def sample_request(
 def typed_request(
     sample: Annotated[SampleRequest, Depends(any_rows)], rows: Annotated[TypedRowCount, OF_ROWS] = DEFAULT_ROWS
 ) -> SampleRequest:
-    """The same from the form of the page."""
+    """A request for a sample from the form of the page."""
     return replace(sample, rows=rows)
 
 

@@ -256,6 +256,7 @@ def _refuse_when_full(outcome: str, settings: Settings) -> None:
 
 
 def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
+    """The tenant's release; `NotFound` where the tenant has none of this id."""
     with context.statement() as session:
         return repository.find(session, principal.tenant_id, release_id)
 
@@ -327,7 +328,7 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
 
 
 def other_body(**values: str) -> IdempotencyConflict:
-    """Of a request that came before with something else."""
+    """The error of a request that repeats an Idempotency-Key with another body."""
     return IdempotencyConflict(
         Message("this Idempotency-Key was used with another body; use a new key for a new order"), **values
     )
@@ -387,5 +388,5 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
 
 
 def digest_of(document: Any) -> bytes:
-    """The same for documents that say the same."""
+    """A digest that is the same for documents that say the same."""
     return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()

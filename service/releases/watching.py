@@ -147,7 +147,7 @@ class Watching:
 
 
 def in_parts(ids: Iterable[uuid.UUID], most: int) -> Iterator[list[uuid.UUID]]:
-    """So many at a time."""
+    """The ids, at most `most` at a time."""
     listed = list(ids)
     for first in range(0, len(listed), most):
         yield listed[first : first + most]

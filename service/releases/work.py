@@ -31,7 +31,7 @@ KNOBS = (
 
 
 def estimate_of(order: Order, facts: Facts, settings: Settings) -> Estimate:
-    """Of a resolved order."""
+    """The estimated work of a resolved order, on this installation's workers."""
     return Estimate.of(method_of(order).estimate(order, facts), speed=settings.job_cpu_speed)
 
 

@@ -152,7 +152,7 @@ async def in_turn(request: Request, tenant: UUID, function: Callable[[Caller], T
 
 
 async def in_turn_unwatched(request: Request, tenant: UUID, function: Callable[[Caller], T], caller: Caller) -> T:
-    """The same for work that may go on after its reply (`service.requests.behind`)."""
+    """The same as `in_turn`, for work that may go on after its reply (`service.requests.behind`)."""
     turns: FairTurns = request.app.state.upload_turns
     slots: CapacityLimiter = request.app.state.ingest_slots
     async with turns.turn(tenant, caller):

@@ -75,6 +75,7 @@ def check(settings: Settings, places: Places) -> list[Finding]:
 
 
 def is_complete(findings: list[Finding]) -> bool:
+    """Whether no step is known to be missing; `unknown` ones do not count."""
     return all(each.state != "missing" for each in findings)
 
 

@@ -39,9 +39,9 @@ def install(settings: Settings, key_file: Path, passwords: Path | None = None) -
 
     `passwords`: a folder where each process's role has its password, or gets one.
     """
-    migrate(migration_url(settings))
+    migrate(owner_url(settings))
     if passwords is not None:
-        make_logins(migration_url(settings), passwords)
+        make_logins(owner_url(settings), passwords)
     secrets = install_secrets(settings)
     install_signing_key(settings, secrets)
     # The key is written before the transaction ends: a crash in between leaves a key that does not work and no tenant,
@@ -114,12 +114,8 @@ def replace_signing_key(settings: Settings, *, lost: bool = False) -> SigningKey
 @contextmanager
 def owner_transaction(settings: Settings) -> Iterator[Session]:
     """One transaction of the role that owns the database."""
-    with transaction(settings.model_copy(update={"database_url": migration_url(settings)})) as session:
+    with transaction(settings.model_copy(update={"database_url": owner_url(settings)})) as session:
         yield session
-
-
-def migration_url(settings: Settings) -> str:
-    return owner_url(settings)
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ TIDY = "DELETE FROM outbox WHERE created_at < now() - interval '1 day'"
 
 
 def ring(settings: Settings, sender: Celery, broker: redis.Redis) -> int:
-    """As many messages as there are releases to claim, up to `BELLS`, less those that lie there unheard."""
+    """Send as many messages as there are releases to claim, up to `BELLS`, less those that wait there unheard; how many were sent."""
     with statement(settings) as session:
         claimable = session.execute(text("SELECT queue_claimable(:most)"), {"most": BELLS}).scalar_one()
     missing = claimable - int(broker.llen(QUEUE)) if claimable else 0

@@ -48,7 +48,7 @@ def make_logins(owner_url: str, folder: Path) -> list[str]:
 
 
 def why_no_login(owner_url: str, role: str, password: str) -> str | None:
-    """None where the role logs in where the owner does; else why not."""
+    """Why the role cannot log in where the owner can; None where it can."""
     try:
         with psycopg.connect(_plain(owner_url), user=role, password=password, connect_timeout=5) as connection:
             connection.execute("SELECT 1")
@@ -58,6 +58,7 @@ def why_no_login(owner_url: str, role: str, password: str) -> str | None:
 
 
 def owner_url(settings: Settings) -> str:
+    """The URL of the role that owns the database; the process's own where none is set."""
     return settings.migration_database_url or settings.database_url
 
 

@@ -1,4 +1,4 @@
-"""Claims on real Postgres: one holder at a time, fenced writes, bounded attempts, money moved exactly once."""
+"""Claims on real Postgres: one holder at a time, fenced writes, bounded attempts, costs charged exactly once."""
 
 import json
 import threading

@@ -102,7 +102,7 @@ class ColumnDomain:
         return cls(name, kind, "grid", size, None, edges, missing, decimals, field.step, counted, written=written)
 
     def with_bins(self, starts: NDArray[np.int64]) -> ColumnDomain:
-        """With bins that begin at these places of the value grid, the first of them 0."""
+        """The column with bins that begin at these places of the value grid, the first of them 0."""
         grid, edges = self.value_grid, self.edges or ()
         if grid is None:
             raise ValueError(f"values of {self.name} are not counted")
@@ -147,7 +147,7 @@ class ColumnDomain:
         return series.replace_strict(keys, pl.int_range(len(values), dtype=pl.UInt32, eager=True), default=None)
 
     def places(self, series: pl.Series) -> NDArray[np.uint32]:
-        """Of each cell of one column, its value's place in `value_grid`; the grid's size where it is missing."""
+        """The place of each cell's value in `value_grid`, (rows,); the grid's size where it is missing."""
         if self.value_grid is None:
             raise ValueError(f"values of {self.name} are not counted")
         numbers, known = self.numbers(series)
@@ -161,7 +161,7 @@ class ColumnDomain:
         return pl.select(pl.when(known).then(pl.Series(cells))).to_series()
 
     def numbers(self, series: pl.Series) -> tuple[pl.Series, pl.Series]:
-        """Of a range: values as numbers, 0 where there is none, and which are known."""
+        """The values of a range as numbers, (rows,), 0 where there is none; and which are known."""
         if self.type == "date":
             series = series.cast(pl.Int32)
         elif self.type == "datetime":
@@ -190,7 +190,7 @@ class TableDomain:
         )
 
     def with_bins(self, starts: Mapping[int, NDArray[np.int64]]) -> TableDomain:
-        """With bins of these columns that begin at these places of their value grids."""
+        """The domain with bins of these columns that begin at these places of their value grids."""
         columns = list(self.columns)
         for place, own in starts.items():
             columns[place] = columns[place].with_bins(own)
@@ -198,7 +198,7 @@ class TableDomain:
 
     @property
     def value_grids(self) -> dict[int, ValueGrid]:
-        """Of every column whose values may be counted."""
+        """The value grid of every column whose values may be counted."""
         grids = {place: column.value_grid for place, column in enumerate(self.columns)}
         return {place: grid for place, grid in grids.items() if grid is not None}
 
@@ -262,7 +262,7 @@ class EncodedTable:
     """(rows,) of each column whose values are counted: their places in its value grid."""
 
     def rows_alone(self) -> EncodedTable:
-        """The same rows, each a unit of its own: of a public table, which has no units to protect."""
+        """The same rows, each a unit of its own: for a public table, which has no units to protect."""
         return EncodedTable(self.codes, len(self.codes), None, 1)
 
     def encode_anew(self, column: ColumnDomain, place: int, starts: NDArray[np.int64]) -> None:

@@ -56,7 +56,7 @@ class AutoencoderLoss:
 
 
 def draw_bounds(*, units: int, expected_units: float, rows_per_unit: int) -> DrawBounds:
-    """Of draws of this expected size. One beyond has probability below 1e-90 (Bernstein) and must be cut."""
+    """Bounds of draws of this expected size. A larger draw has probability below 1e-90 (Bernstein) and must be cut."""
     most = min(units, math.ceil(2.0 * expected_units) + 200)
     return DrawBounds(most, max(1, ROWS_OF_A_BLOCK // rows_per_unit), rows_per_unit)
 

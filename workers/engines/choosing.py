@@ -71,7 +71,7 @@ class GradientEngine:
         return vmap_gradients(self.critic, batch, loss)
 
     def bounds(self, *, units: int, expected_units: float) -> DrawBounds:
-        """Of draws of this expected size. One beyond has probability below 1e-90 (Bernstein) and must be cut."""
+        """Bounds of draws of this expected size. A larger draw has probability below 1e-90 (Bernstein) and must be cut."""
         most = min(units, math.ceil(2.0 * expected_units) + 200)
         if self.name == "convolutions" and isinstance(self.critic, ImageCritic):
             tensors = image_critic_tensors(self.critic)
@@ -88,7 +88,7 @@ def _perceptron(critic: TableCritic) -> Perceptron:
 def perceptron_gradients(
     critic: Perceptron, batch: CriticBatch, loss: CriticLoss, workspace: Workspace | None = None
 ) -> PerUnitGradients:
-    """By compiled loops where this machine has them, else by torch's operations; the same up to rounding."""
+    """Per-unit gradients by compiled loops where this machine has them, else by torch's operations; the same up to rounding."""
     compiled = compiled_gradients(critic, batch, loss, workspace)
     return outer_product_gradients(critic, batch, loss, workspace) if compiled is None else compiled
 

@@ -73,7 +73,7 @@ class ReplayedGradients:
 
 
 def padded_units(units: int) -> int:
-    """So that draws, whose sizes differ, come in few."""
+    """The number of units rounded up to one of a few sizes, so that draws of different sizes share a recorded graph."""
     step = max(SMALLEST_STEP, 1 << max(0, units.bit_length() - 4))
     return -(-units // step) * step
 

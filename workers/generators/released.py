@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Released(ABC):
-    """It may be published only if `is_private`."""
+    """What a run made. It may be published only if `is_private`."""
 
     is_private: bool
     engine: str

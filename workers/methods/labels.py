@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def measured_frequencies(plan: Plan, count: Callable[[], PrivateSum], randomness: SecureRandom) -> tuple[float, ...]:
-    """Of every label. A label is part of its record."""
+    """The noisy frequency of every label, (labels,), after its event was taken. A label is part of its record."""
     noise_multiplier = plan.take_gaussian(LABEL_COUNTS)
     counts = count()
     (noisy,) = release_counts(

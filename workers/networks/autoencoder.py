@@ -50,7 +50,7 @@ class PerceptronDecoder(nn.Module):
 
 
 class ConvolutionEncoder(nn.Module):
-    """The same by 1-D convolutions along a row, of which each halves its length."""
+    """Rows to codes by 1-D convolutions along a row, each of which halves its length."""
 
     def __init__(self, total_width: int, latent: int) -> None:
         super().__init__()
@@ -124,6 +124,7 @@ class DecodedGenerator(TableGenerator):
 
 
 def make_decoder(latent: int, width: int, *, hidden: Sequence[int], layers: Layers) -> nn.Module:
+    """A decoder from codes (B, latent) to logits (B, width)."""
     if layers == "convolutions":
         return ConvolutionDecoder(latent, width)
     return PerceptronDecoder(latent, tuple(reversed(hidden)), width)
@@ -139,7 +140,7 @@ def with_buffers(module: nn.Module) -> nn.Module:
 
 
 def lengths(width: int) -> list[int]:
-    """Of a row after each convolution."""
+    """The length of a row after each convolution."""
     found = [width]
     for _ in CONVOLUTIONS:
         found.append((found[-1] + 2 * (KERNEL // 2) - KERNEL) // STRIDE + 1)

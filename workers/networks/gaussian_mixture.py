@@ -23,7 +23,7 @@ class Movement:
 
     @property
     def numbers(self) -> int:
-        """Of noise that it needs."""
+        """How many numbers of noise a movement takes for each image."""
         return 3 if self.shift or self.degrees else 0
 
 

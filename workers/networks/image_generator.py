@@ -36,7 +36,7 @@ class ImageGenerator(nn.Module):
         return torch.sigmoid(self.logits(noise, condition))
 
     def logits(self, noise: Tensor, condition: Tensor) -> Tensor:
-        """Of the images, (B, height, width, channels)."""
+        """Logits of the images, (B, height, width, channels)."""
         first = self.inputs(noise) + self.condition(condition)
         state = first.view(-1, self.channels, *self.sizes[0])
         for norm, layer, size in zip(self.norms, self.layers, self.sizes[1:], strict=True):

@@ -29,7 +29,7 @@ class PerceptronImageGenerator(nn.Module):
         return torch.sigmoid(self.logits(noise, condition))
 
     def logits(self, noise: Tensor, condition: Tensor) -> Tensor:
-        """Of the images, (B, height, width, channels)."""
+        """Logits of the images, (B, height, width, channels)."""
         first, *norms = self.norms
         state = F.relu(first(self.inputs(noise) + self.condition(condition)))
         for layer, norm in zip(self.hidden, norms, strict=True):

@@ -18,6 +18,7 @@ import polars as pl
 from bench.audit.bounds import scaled
 from bench.audit.releases.making import ALMOST_NONE, DELTA, NoNoise
 from bench.environments import interpreter_with
+from bench.orders import budget_of_one_release
 from bench.pages import keep
 from bench.tables.sources import source
 from bench.tables.tables import Table, encode, frame_of, read_table
@@ -25,7 +26,7 @@ from service.domain.grids import shape_of
 from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
 from service.methods.pricing import price_order, resolve_order
-from service.privacy.filters import NANO, Shares, open_budget
+from service.privacy.filters import NANO, Shares
 from service.samples.table.sampler import TableSampler
 from workers.encoding.table import TableDomain
 from workers.mechanism.secure_random import SecureRandom
@@ -90,8 +91,8 @@ def risks(python: Path, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def synthetic(table: Table, rows: pl.DataFrame, *, is_control: bool, epsilon: float = 1.0) -> pl.DataFrame:
-    """As many rows of a release, drawn by the sampler of the service; of a control, made without noise."""
-    schema, budget = table.schema, open_budget(100.0, 2.0 * DELTA)
+    """As many synthetic rows as there are real ones, drawn by the service's sampler; of a control, from a release without noise."""
+    schema, budget = table.schema, budget_of_one_release(100.0, DELTA)
     facts = Facts(len(rows), budget, lambda numeric_bins: shape_of(schema, numeric_bins=numeric_bins))
     order = parse_order(
         {"method": "marginals", "epsilon": epsilon, "device": "cpu", "tree_precision_share": 0.0, "components": 256}
@@ -111,7 +112,7 @@ def synthetic(table: Table, rows: pl.DataFrame, *, is_control: bool, epsilon: fl
 
 
 def line(maker: str, kind: str, found: dict[str, Any]) -> str:
-    """Of the page."""
+    """One line of the table on the page."""
     if "failed" in found:
         return f"| {maker} | {kind} | | | | {found['failed']} |"
     low, high = found["interval"]

@@ -41,7 +41,7 @@ class Exposures:
 
     @property
     def half_width(self) -> float:
-        """Of the mean's 95 % interval, by its standard error."""
+        """Half of the mean's 95 % interval, by its standard error."""
         return float(1.96 * self.bits.std(ddof=1) / len(self.bits) ** 0.5)
 
     @property

@@ -37,7 +37,7 @@ class Worlds:
         self.maker, self.runs, self._used = maker, runs, 0
 
     def of(self, rows: np.ndarray, runs: int | None = None) -> list[Attacked]:
-        """So many independent releases."""
+        """So many independent releases of these rows."""
         self._used += 1
         first = self._used * WORLD_SEEDS
         return [self.maker(rows, first + run) for run in range(runs or self.runs)]

@@ -17,11 +17,12 @@ from bench.audit.bounds import claimed_epsilon, scaled
 from bench.audit.releases.making import ALMOST_NONE, DELTA, NoNoise
 from bench.audit.releases.shadow import cross_fitted
 from bench.audit.releases.verdicts import Finding, Price, finding_of
+from bench.orders import budget_of_one_release
 from service.domain.image_schema import parse_schema
 from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
 from service.methods.pricing import price_order, resolve_order
-from service.privacy.filters import NANO, Shares, open_budget
+from service.privacy.filters import NANO, Shares
 from workers.encoding.images import EncodedImages
 from workers.generators.released import ImageRelease
 from workers.mechanism.image_moments import NO_CELL
@@ -44,7 +45,7 @@ TARGET_LABEL = 3
 @functools.cache
 def priced(epsilon: float) -> tuple[Order, Events]:
     """The order as the service would resolve it, and its price."""
-    budget, schema = open_budget(100.0, 2.0 * DELTA), parse_schema(SCHEMA)
+    budget, schema = budget_of_one_release(100.0, DELTA), parse_schema(SCHEMA)
     facts = Facts.of_schema(schema, units=UNITS, most_per_unit=1, budget=budget)
     order = parse_order({"method": "mixture", "epsilon": epsilon, "device": "cpu"})
     resolved = resolve_order(order, facts, Shares(NANO, NANO), schema)
@@ -90,7 +91,7 @@ def features_of(epsilon: float, seed: int, *, with_target: bool, is_control: boo
 
 
 def attack(epsilon: float, runs: int, *, is_control: bool = False) -> Finding:
-    """So many releases without the target, and with it."""
+    """Attack so many releases without the target, and as many with it."""
     sides = [
         np.stack(
             [

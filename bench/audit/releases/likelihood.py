@@ -20,7 +20,7 @@ def log_densities(releases: Sequence[Attacked], row: np.ndarray) -> np.ndarray:
 
 
 def scores(row: np.ndarray, releases: tuple[Sequence[Attacked], Sequence[Attacked]]) -> tuple[np.ndarray, np.ndarray]:
-    """Of releases without the row and with it; the reference are those on which the threshold is chosen."""
+    """Scores of releases without the row and with it; the reference is made of those on which the threshold is chosen."""
     without, with_row = (log_densities(own, row) for own in releases)
     reference = np.log(np.exp(without[: max(2, int(TUNED_ON * len(without)))]).mean() + 1e-300)
     return without - reference, with_row - reference

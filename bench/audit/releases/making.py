@@ -18,11 +18,12 @@ from torch import Tensor
 
 from bench.audit.bounds import claimed_epsilon, scaled
 from bench.audit.releases.verdicts import Price
+from bench.orders import budget_of_one_release
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
 from service.methods.pricing import price_order, resolve_order
-from service.privacy.filters import NANO, Shares, open_budget
+from service.privacy.filters import NANO, Shares
 from service.samples.density import log_density, log_shares_of_cells
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.generators.released import TableRelease
@@ -127,7 +128,7 @@ class Maker:
     @functools.cached_property
     def _priced(self) -> tuple[Order, Events]:
         """The order as the service would resolve it, and its price, which knows nothing of rows."""
-        budget, schema = open_budget(100.0, 2.0 * DELTA), parse_table_schema(SCHEMA)
+        budget, schema = budget_of_one_release(100.0, DELTA), parse_table_schema(SCHEMA)
         facts = Facts.of_declaration(json.dumps(SCHEMA), units=UNITS, most_per_unit=1, budget=budget)
         order = parse_order({"epsilon": self.epsilon, "device": "cpu", **self.order})
         resolved = resolve_order(order, facts, Shares(NANO, NANO), schema)
@@ -140,11 +141,11 @@ class Maker:
 
     @property
     def made_by(self) -> tuple[str, bool]:
-        """Its name, and whether it is a control."""
+        """The maker's name, and whether it is a control."""
         return self.name, self.is_control
 
     def paid(self, *, copies: int = 1, releases: int = 1) -> Price:
-        """For what an attack sees."""
+        """The price of what an attack sees."""
         return Price(self.price, DELTA, copies, releases)
 
 

@@ -41,7 +41,7 @@ def makers(*, is_quick: bool) -> list[tuple[Maker, int]]:
 
 
 def is_network(maker: Maker) -> bool:
-    """Those take several times as long, and are attacked with less."""
+    """Whether the maker trains networks, which take several times as long and are attacked with fewer releases."""
     return maker.order["method"] != "marginals"
 
 
@@ -61,7 +61,7 @@ def run(*, is_quick: bool) -> bool:
 
 
 def run_images(*, is_quick: bool) -> bool:
-    """The same of images: whether nothing private is beyond its price."""
+    """The attacks on releases of images; returns whether nothing private is beyond its price."""
     runs, started = (6 if is_quick else 20), time.process_time()
     findings = [
         images.attack(epsilon, runs, is_control=is_control) for epsilon, is_control in ((1.0, False), (1.0, True))
@@ -108,7 +108,7 @@ def page(done: Sequence[tuple[Maker, int, Played, float]]) -> str:
 
 
 def part_of(maker: Maker, runs: int, played: Played, seconds: float) -> str:
-    """Of one maker."""
+    """The part of the page about one maker."""
     title = f"### {maker.name}: {runs} releases a world, {seconds:.0f} s"
     if maker.is_control:
         title += f", judged as if sold at ε = {maker.epsilon:g}"

@@ -31,12 +31,12 @@ class Price:
 
     @property
     def whole_epsilon(self) -> float:
-        """Of all copies and releases."""
+        """The ε of all copies and releases together."""
         return self.epsilon * self.copies * self.releases
 
     @property
     def whole_delta(self) -> float:
-        """The same; 1 where nothing is promised any more."""
+        """The δ of all copies and releases together; 1 where nothing is promised any more."""
         one = math.expm1(self.epsilon)
         return min(1.0, self.releases * self.delta * (math.expm1(self.copies * self.epsilon) / one if one else 1.0))
 

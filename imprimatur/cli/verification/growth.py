@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_log(checks: Checks, earlier: Certificate, later: Certificate, target: Target | None) -> None:
-    """That the later log begins with the earlier one."""
+    """Check that the later log begins with the earlier one."""
     if earlier.head is None or later.head is None:
         return
     names, first, second = f"{earlier.name} → {later.name}", earlier.tree_size, later.tree_size
@@ -35,7 +35,7 @@ def check_log(checks: Checks, earlier: Certificate, later: Certificate, target: 
 
 
 def check_dataset(checks: Checks, earlier: Certificate, later: Certificate, target: Target | None) -> None:
-    """The same for the ledger of their dataset: a log that only grows may still hold a second history of it."""
+    """Check the same for the ledger of their dataset: a log that only grows may still hold a second history of it."""
     names, first, second = f"{earlier.name} → {later.name}", earlier.dataset_size, later.dataset_size
     proof = {"dataset_path": []} if earlier.tree_size == later.tree_size else later.proof_from(earlier.tree_size)
     path = path_or_none(proof, "dataset_path")

@@ -61,7 +61,7 @@ def verify_in_log(
     memory: Memory | None = None,
     named: TreeHead | None = None,
 ) -> Checks:
-    """That every entry of a dataset is in the log whose head is signed, where certificates say it is.
+    """Check that every entry of a dataset is in the log whose head is signed, where certificates say it is.
 
     The head must follow the one that the caller names and the one in the memory, and the ledger what the memory holds
     of it. Without any of them the service is held against itself alone: a head by itself says little, but two heads

@@ -50,7 +50,7 @@ class Memory:
 
     @classmethod
     def of(cls, service: str) -> Memory:
-        """Of the service with this address; empty at the first use. Refuses a file that it cannot read."""
+        """The memory of the service with this address; empty at the first use. Refuses a file that it cannot read."""
         name = hashlib.sha256(service.encode()).hexdigest()[:32] + ".json"
         path = config_folder() / "known" / name
         try:

@@ -54,7 +54,7 @@ class Trust:
 
 
 def changed_key(memory: Memory, new: str) -> str:
-    """As ssh says it of a host."""
+    """The warning that a service signs with another key than before, as ssh warns of a changed host key."""
     newest, since = memory.keys[-1]
     return (
         f"THE SIGNING KEY OF {memory.service} HAS CHANGED. It signs with key {new}; you know key {key_id(newest)} since"

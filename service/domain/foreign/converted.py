@@ -26,7 +26,7 @@ class Converted:
         self.notes.append(text if column is None else f"column {column!r}: {text}")
 
     def leave_out(self, column: str, why: str) -> None:
-        """Of columns that have no place in a declaration here."""
+        """Note columns that have no place in a declaration here."""
         self.note(column, f"left out: {why}")
 
     def add(self, name: str, kind: str, constraints: Document, **words: Any) -> None:

@@ -24,7 +24,7 @@ _KINDS: tuple[tuple[Callable[[Document], bool], Callable[[Document, str | None],
 
 
 def convert(document: Any, *, table: str | None = None) -> Converted:
-    """Of several tables, the one of this name; raises `InvalidSchema` for what is none of the known forms."""
+    """A foreign declaration converted; of several tables, the one of this name. Raises `InvalidSchema` for none of the known forms."""
     if not isinstance(document, dict):
         raise InvalidSchema("schema: a JSON or YAML object is needed", where="schema")
     for is_one, converter in _KINDS:

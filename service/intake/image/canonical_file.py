@@ -31,6 +31,7 @@ _SIZE_BYTES = 4
 
 
 def record_bytes(schema: ImageSchema) -> int:
+    """Bytes of one record: the pixels and the label."""
     return schema.pixels + LABEL_BYTES
 
 
@@ -95,7 +96,7 @@ def read_records(
 def read_unit_records(
     pieces: Iterable[bytes], schema: ImageSchema, units: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int64]]:
-    """Of a file with units: pixels and labels as `read_records`, and how many images each unit has (units,)."""
+    """The images of a file with units: pixels and labels as `read_records`, and how many images each unit has (units,)."""
     head, coming = b"", iter(pieces)
     while len(head) < _HEAD_BYTES and (piece := next(coming, None)) is not None:
         head += piece

@@ -49,7 +49,7 @@ def looks_like_images(path: Path) -> bool:
 
 
 def are_images(file: IO[bytes]) -> bool:
-    """The same of an open file."""
+    """Whether an open file is read as images."""
     try:
         if _is_idx(file):
             return True

@@ -39,4 +39,5 @@ def undeclared_labels(count: int, schema: ImageSchema) -> InvalidFile:
 
 
 def no_labels(count: int) -> NDArray[np.uint16]:
+    """The labels (count,) of images without classes."""
     return np.full(count, NO_LABEL, dtype=np.uint16)

@@ -29,14 +29,14 @@ _SCOPES = 0b11
 
 
 def version() -> int:
-    """Of the kernel's interface; 0 where it has none."""
+    """The version of the kernel's interface; 0 where it has none."""
     if sys.platform != "linux":
         return 0
     return max(0, int(ctypes.CDLL(None).syscall(_CREATE, None, 0, _ASK_VERSION)))
 
 
 def restrict(readable: Iterable[Path]) -> bool:
-    """For this thread and those it starts, for good. False where the kernel refuses; needs no_new_privs."""
+    """Restrict this thread and those it starts, for good. False where the kernel refuses; needs no_new_privs."""
     number = version()
     if number < 1:
         return False

@@ -85,7 +85,7 @@ def install() -> bool:
 
 
 def packed(instructions: list[Instruction]) -> bytes:
-    """As the kernel's `struct sock_filter`."""
+    """The instructions as the kernel's `struct sock_filter`."""
     return b"".join(struct.pack("=HBBI", *one) for one in instructions)
 
 

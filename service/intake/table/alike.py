@@ -64,15 +64,17 @@ class Match(NamedTuple):
 
 
 def count_columns(fingerprints: Iterable[ColumnFingerprint]) -> int:
+    """How many modelled columns count as evidence."""
     return len({one.place for one in fingerprints if _is_counted(one.place)})
 
 
 def is_stored(one: ColumnFingerprint) -> bool:
+    """Whether the fingerprint is kept for later uploads to be compared with."""
     return one.place < COMPARED_ALONE
 
 
 def is_compared(one: ColumnFingerprint, *, within_tenant: bool) -> bool:
-    """With all datasets, or with those of the own tenant only. What both leave out says nothing."""
+    """Whether a column is compared: with datasets of all tenants, or (`within_tenant`) of its own. What both leave out says nothing."""
     return one.place >= COMPARED_ALONE if within_tenant else one.place < FIRST_LEFT_OUT_PLACE
 
 
@@ -109,7 +111,7 @@ def _are_most(bits_of_column: Mapping[int, float], partners: int, smaller: int) 
 
 
 def evidence(bits: Sequence[float], smaller: int) -> float:
-    """Of columns with so many bits each that match, where the smaller table has so many that count."""
+    """How unlikely it is, in bits, that columns with so many bits each match by chance, of `smaller` columns that count."""
     k = len(bits)
     choices = math.lgamma(smaller + 1) - math.lgamma(k + 1) - math.lgamma(smaller - k + 1)
     return sum(bits) - (2.0 * choices + math.lgamma(k + 1)) / math.log(2.0)

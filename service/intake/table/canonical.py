@@ -271,7 +271,7 @@ class Problem:
 
 
 def run_on(column: str, count: int, rows: str = "") -> Problem:
-    """Of cells with a line end."""
+    """The problem of cells that hold a line end."""
     what = plural(
         "1 cell is longer than a line: a quoted field may not be closed%(rows)s",
         "%(count)s cells are longer than a line: a quoted field may not be closed%(rows)s",

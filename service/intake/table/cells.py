@@ -116,7 +116,7 @@ class Cells:
         if plain.null_count() == self.text.null_count():
             return plain
         digits = self.text.str.extract(r"^\+?(-?[0-9]+)(?:\.0*)?$").cast(pl.Int64, strict=False)
-        return plain.fill_null(digits).fill_null(_whole(_where(self.number.abs() <= EXACT, self.number)))
+        return plain.fill_null(digits).fill_null(_whole(values_where(self.number.abs() <= EXACT, self.number)))
 
     @property
     def leading_zeros(self) -> pl.Series:
@@ -131,7 +131,7 @@ class Cells:
         looks = self.text.str.contains(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]|$)").fill_null(value=False)
         if not looks.any():
             return _nothing(self.text, pl.Int64())
-        return _moments(_where(looks, self.text))
+        return _moments(values_where(looks, self.text))
 
     @cached_property
     def nanoseconds(self) -> pl.Series:
@@ -146,7 +146,7 @@ class Cells:
         if named.null_count() == 0:
             return named
         whole = self.whole
-        return named.fill_null(_where(whole.is_between(0, 1), whole).cast(pl.Boolean))
+        return named.fill_null(values_where(whole.is_between(0, 1), whole).cast(pl.Boolean))
 
     @cached_property
     def word(self) -> pl.Series:
@@ -208,7 +208,7 @@ class NumberCells(_TypedCells):
 
     @cached_property
     def exact(self) -> pl.Series:
-        return _whole(_where(self._raw.abs() <= EXACT, self._raw))
+        return _whole(values_where(self._raw.abs() <= EXACT, self._raw))
 
 
 class MomentCells(_TypedCells):
@@ -220,13 +220,13 @@ class MomentCells(_TypedCells):
         first, last = (min(max(int(moment / tick), -(2**63)), 2**63 - 1) for moment in _FOUR_DIGIT_YEARS)
         self._ticks = raw.cast(pl.Int64)
         self._fits = self._ticks.is_between(first, last).fill_null(value=False)
-        fitting = _where(self._fits, self._ticks)  # before they are scaled, which could overflow
+        fitting = values_where(self._fits, self._ticks)  # before they are scaled, which could overflow
         self._moment = fitting * tick.numerator // tick.denominator
         self._nanoseconds = (fitting % tick.denominator).fill_null(0)
 
     @cached_property
     def raw(self) -> pl.Series:
-        return _where(self._fits, self._raw).cast(pl.String).fill_null(self._ticks.cast(pl.String))
+        return values_where(self._fits, self._raw).cast(pl.String).fill_null(self._ticks.cast(pl.String))
 
     @cached_property
     def number(self) -> pl.Series:
@@ -263,15 +263,15 @@ def _finite(text: str) -> float | None:
 
 
 def _whole(number: pl.Series) -> pl.Series:
-    return _where(number.is_finite() & (number == number.floor()), number).cast(pl.Int64, strict=False)
+    return values_where(number.is_finite() & (number == number.floor()), number).cast(pl.Int64, strict=False)
 
 
 def _nothing(like: pl.Series, dtype: pl.DataType) -> pl.Series:
     return pl.Series(like.name, [None], dtype=dtype).new_from_index(0, len(like))
 
 
-def _where(mask: pl.Series, values: pl.Series) -> pl.Series:
-    """The values where the mask is true, null elsewhere."""
+def values_where(mask: pl.Series, values: pl.Series) -> pl.Series:
+    """The values where the mask is true; null where it is false or null."""
     return values.to_frame("v").select(pl.when(mask.alias("m")).then(pl.col("v"))).to_series().alias(values.name)
 
 

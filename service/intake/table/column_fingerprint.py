@@ -119,7 +119,7 @@ class ColumnFingerprints:
             one.add()
 
     def fingerprints(self) -> list[ColumnFingerprint]:
-        """Of whole rows, and of every column that says something. Columns that share one are one column."""
+        """The fingerprints of whole rows, and of every column that says something. Columns that share one are one column."""
         of_rows = [self._digest("rows", one.sum) for one in (*self._rows_of_modelled, *self._rows_of_all)]
         found = [ColumnFingerprint(ROWS_PLACE, digest, 0.0) for digest in dict.fromkeys(of_rows)]
         place_of: dict[bytes, int] = {}

@@ -66,7 +66,7 @@ def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, An
 
 
 def draft_table(path: Path, limits: IngestLimits | None = None) -> Draft:
-    """The same with the findings, which are for the owner alone."""
+    """The drafted schema with its findings, which are for the owner alone."""
     limits = limits or IngestLimits()
     with SealedFile.in_the_clear(path) as file, Room.of_its_own(limits.unpacked_limit(file.size)) as room:
         drafted = draft_upload(file, limits, room, index_columns=pandas_index_of(path))
@@ -107,7 +107,7 @@ def pandas_index_of(path: Path) -> set[str]:
 
 
 def pandas_index_in(file: BinaryIO) -> set[str]:
-    """The same of an open file; of any other than Parquet none."""
+    """The columns that pandas made of an index, in an open file; of any other than Parquet none."""
     if file.read(len(_PARQUET)) != _PARQUET:
         return set()
     file.seek(0)

@@ -62,7 +62,7 @@ class Meaning(NamedTuple):
 
 
 def meaning_of(cells: Cells, missing_values: Sequence[str]) -> Meaning:
-    """Of every cell, where these mean missing beside what everybody calls so."""
+    """What every cell means, where these markers mean missing beside what everybody calls so."""
     left = ~(cells.missing(missing_values) | cells.usually_missing).to_numpy()
     plain = np.zeros((len(left), 2), dtype="<u8")
     fill(plain, left, cells.whole, _WHOLE)
@@ -168,7 +168,7 @@ def fingerprints_of(
     missing_values: Sequence[str],
     own_missing_values: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Fingerprint]:
-    """With the declared missing values and, if some are not what everybody calls missing, of all cells as they are written.
+    """Fingerprints with the declared missing values and, if some are not what everybody calls missing, of all cells as they are written.
 
     Rows are the same as others if either is that of either: the same file under another declaration, and the same values
     from a file that writes them otherwise, have no second budget.

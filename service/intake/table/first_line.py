@@ -65,7 +65,7 @@ def is_a_row(names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> bool
 
 
 def some_cells(column: Column) -> list[str]:
-    """Of the column's beginning, as text."""
+    """Some cells of the column's beginning, as text."""
     return column.cells.head(ROWS_LOOKED_AT).text.drop_nulls().to_list()
 
 

@@ -17,7 +17,7 @@ _SHOWN = 5
 
 
 class FirstRows:
-    """Of one column, chunk by chunk. The first row below the header is row 1."""
+    """The first rows of one column that hold a cell of a kind, chunk by chunk. The first row below the header is row 1."""
 
     def __init__(self) -> None:
         self._before = 0
@@ -36,7 +36,7 @@ class FirstRows:
             self._has_more.add(kind)
 
     def go_on(self, column: Column) -> None:
-        """Behind this chunk's rows."""
+        """Go on behind this chunk's rows."""
         self._before += column.rows
 
     def said(self, kind: str) -> str:

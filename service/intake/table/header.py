@@ -34,7 +34,7 @@ class Header(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """Of every row."""
+        """The number of cells of every row."""
         return len(self.names) + self.trailing
 
 

@@ -94,7 +94,7 @@ class UniqueReader:
         self._parts: list[list[np.ndarray[tuple[int], np.dtype[np.uint64]]]] = [[] for _ in self._unique]
 
     def read(self, columns: Mapping[str, tuple[Blocks, np.ndarray[tuple[int], np.dtype[np.bool_]]]]) -> None:
-        """Of one chunk, each column's blocks (`fingerprint.py`), and which rows have no value."""
+        """Take in one chunk: each column's blocks (`fingerprint.py`), and which rows have no value."""
         for parts, (_, one) in zip(self._parts, self._unique, strict=True):
             together = np.bitwise_xor.reduce([columns[name][0][:, 0] for name in one.unique])
             missing = np.logical_or.reduce([columns[name][1] for name in one.unique])

@@ -91,7 +91,7 @@ class SheetTable:
 
 
 def sheet_names(content: Source, limits: IngestLimits) -> list[str]:
-    """Of all sheets, in their order."""
+    """The names of all sheets, in their order."""
     check_workbook(content, limits)
     return list(_workbook(content).sheet_names)
 

@@ -29,7 +29,7 @@ _HAS_ZONE = r"[T ].*(?:Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
 def in_spelling_of(cells: Cells, field: FieldSchema) -> Cells:
-    """The same cells, meaning what the declaration says their text means."""
+    """The cells, read in the spelling that the field declares."""
     if cells.was_text and field.spells:
         return SpelledCells(cells, field)
     return cells

@@ -79,7 +79,7 @@ def _what_to_do(fields: list[pa.Field]) -> str:
 
 
 def check_size(rows: int, unpacked_bytes: int, file_bytes: int, limits: IngestLimits) -> None:
-    """Of what has come out so far, or of what the metadata promise."""
+    """Check the size of what has come out so far, or of what the metadata promise. Raises `TooLarge`."""
     if rows > limits.rows:
         raise TooLarge(Message("The file has more than %(rows)s rows.", rows=limits.rows), limit_rows=limits.rows)
     most = limits.unpacked_limit(file_bytes)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def forecast(order: ChooseOrder, events: Events, facts: Facts) -> Forecast:
-    """Of the list by which a winner is made."""
+    """The forecast of the candidate whose counts are furthest off, since each may be published."""
     of_the_order = order.epsilon if order.epsilon is not None else float(order.share or 1.0) * facts.budget.epsilon
     if order.form == "parts":
         lists, whole = events[1].lists, of_the_order  # type: ignore[attr-defined]  # as `price.events` lists them

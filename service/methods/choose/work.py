@@ -20,7 +20,7 @@ DRAWN_BATCH = 1_024
 
 
 def estimate(order: ChooseOrder, facts: Facts) -> Work:
-    """Of `repeat`, as many tries as are made in any case, each as long as the longest."""
+    """The work of all tries and the last run; of `repeat`, as many tries as are made in any case, each as long as the longest."""
     if order.form == "parts":
         part = replace(facts, units=units_of_a_part(order, facts.units))
         tries = reduce(add, (_of(each, part) for each in order.trials or ()), Work())

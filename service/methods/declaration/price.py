@@ -16,7 +16,7 @@ DELTA_SHARE = FAILURE_PART
 
 
 def declaration_events(order: DeclarationOrder, *, noise_multiplier: float, delta: float) -> Events:
-    """Of each purchase in turn: its epsilon over the noise multiplier, shared equally by two ends of a range."""
+    """The events of each purchase in turn: its ε divided by the noise multiplier, shared equally by two ends of a range."""
     purchases = order.purchases or ()
     of_categories = sum(not one.ends for one in purchases)
     failure = DELTA_SHARE * delta / max(1, of_categories)
@@ -30,5 +30,5 @@ def _event(purchase: Purchase, epsilon: float, failure_probability: float) -> Ev
 
 
 def events(order: DeclarationOrder, _epsilon: float, delta: float) -> EventsAt:
-    """The same, for the catalogue."""
+    """Noise multiplier -> the events of `declaration_events`, in the form that the catalogue asks for."""
     return lambda noise_multiplier: declaration_events(order, noise_multiplier=noise_multiplier, delta=delta)

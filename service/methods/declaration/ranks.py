@@ -15,7 +15,7 @@ MISSED = 0.05
 
 
 def rows_off(*, candidates: int, epsilon: float, most_per_unit: int) -> int:
-    """By so many rows at most an end is off the quantile that it is meant to be, 19 times in 20."""
+    """How many rows, at most, an end is off the quantile that it is meant to be, 19 times in 20."""
     return math.ceil(2.0 * most_per_unit * math.log(max(2, candidates) / MISSED) / epsilon)
 
 

@@ -12,7 +12,7 @@ from service.methods.knobs import DEFAULT_NUMERIC_BINS
 
 
 def resolve(order: DeclarationOrder, facts: Facts) -> DeclarationOrder:
-    """With the purchases, and their epsilon."""
+    """The order with its purchases, and their ε, as the schema says them."""
     purchases = tuple(
         Purchase(column=one.name, ends=one.ends, epsilon=one.epsilon, candidates=one.candidates)
         for one in facts.table(DEFAULT_NUMERIC_BINS).open_columns

@@ -12,7 +12,7 @@ BYTES_OF_A_TEXT = 120
 
 
 def estimate(order: DeclarationOrder, facts: Facts) -> Work:
-    """As questions are estimated."""
+    """The work of all purchases, estimated as that of questions."""
     shape = facts.table(DEFAULT_NUMERIC_BINS)
     rows = float(facts.units) * shape.max_rows_per_unit
     purchases = order.purchases or ()

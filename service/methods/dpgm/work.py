@@ -22,7 +22,7 @@ BYTES_PER_WEIGHT = 120
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of all autoencoders together."""
+    """Sizes of all autoencoders together, and of what they are trained on."""
 
     rows: float
     """Of the whole dataset, as many as there may be."""
@@ -68,7 +68,7 @@ def training(order: AutoencoderOrder, facts: Facts, sizes: Sizes) -> Work:
 
 
 def estimate(order: DpgmOrder, facts: Facts) -> Work:
-    """With every round of k-means over all records."""
+    """The work of a run, with every round of k-means over all records."""
     sizes = Sizes.of(order, facts, blocks=order.clusters)
     features = float(order.features)
     rounds = Work(

@@ -90,7 +90,7 @@ def resolve_images(order: IdpganOrder, facts: Facts, shape: ImageShape) -> Idpga
 
 
 def networks_of(order: GanOrder, shape: ImageShape, *, from_nothing: bool) -> ImageNetworks:
-    """Those of the order, or those for such images; `InvalidOrder` where the images do not allow them."""
+    """The networks of the order, or the default ones for such images; `InvalidOrder` where the images do not allow them."""
     if shape.pixels > MOST_PIXELS:
         raise InvalidOrder(
             Message(

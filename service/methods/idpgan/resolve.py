@@ -36,7 +36,7 @@ MOST_NOISE_OF_A_START = 0.8
 
 
 def offer(order: AnyOrder, facts: Facts) -> str | None:
-    """For the tables that `marginals` leaves."""
+    """Offers itself for the tables that `marginals` leaves."""
     shape = facts.shape(DEFAULT_NUMERIC_BINS)
     has_many = isinstance(shape, TableShape) and categories_of(order.condition_on, shape) > MAX_STRATA
     return BECAUSE if has_many else None
@@ -103,7 +103,7 @@ def resolve(order: IdpganOrder, facts: Facts) -> IdpganOrder:
 
 
 def resolve_plain(order: P, facts: Facts) -> P:
-    """Of the comparisons from the literature: condition, sampling probability, networks of images."""
+    """Resolve an order of the comparisons from the literature: condition, sampling probability, networks of images."""
     shape = facts.shape(order.numeric_bins)
     if isinstance(shape, ImageShape):
         networks = networks_of(order, shape, from_nothing=True)
@@ -139,7 +139,7 @@ def check_private_step(order: G) -> G:
 
 
 def with_sampling_probability(order: G, units: int) -> G:
-    """As ordered, or by n."""
+    """The order with its sampling probability: as ordered, or by the number of units."""
     return order.model_copy(update={"sampling_probability": rate_of(order.sampling_probability, units)})
 
 
@@ -150,7 +150,7 @@ def _bound_of_mask(order: IdpganOrder | PlainGanOrder) -> dict[str, Any]:
 
 
 def unnamed(order: GanOrder, defaults: dict[str, Any]) -> dict[str, Any]:
-    """Those that the order leaves open."""
+    """The defaults of the knobs that the order leaves open."""
     return {name: value for name, value in defaults.items() if name not in order.model_fields_set}
 
 

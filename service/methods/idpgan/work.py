@@ -61,7 +61,7 @@ class Network:
         return cls(weights, float(weights), float(sum(widths)))
 
     def passes(self, records: float, number: float) -> Work:
-        """So many records through it so many times."""
+        """The work of so many passes of so many records through the network."""
         flops = 2.0 * number * records * self.multiplications
         elements = number * records * self.activations
         return (
@@ -71,7 +71,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Networks:
-    """Of an order, with the numbers of a record as the critic sees it, and of the noise that a fake begins with."""
+    """Sizes of an order's networks: `record` numbers that the critic sees, `noise` numbers that a generated record begins with."""
 
     generator: Network
     critic: Network

@@ -18,7 +18,7 @@ OF_AN_IMAGE = Message(
 
 
 def forecast(_order: ImageReleaseOrder, _events: Events, facts: Facts) -> Forecast:
-    """In words; how far off pixels are depends on the image."""
+    """A forecast in words; how far off pixels are depends on the image."""
     shape = facts.shape(DEFAULT_NUMERIC_BINS)
     sentences = (Message("Images are released one by one, blurred and noisy; classes are not released."),)
     if not isinstance(shape, ImageShape) or shape.unit_pixels is None:

@@ -45,5 +45,5 @@ def _bounded(epsilon: float) -> float:
 
 
 def events(order: ImageReleaseOrder, _epsilon: float, delta: float) -> EventsAt:
-    """The same, for the catalogue."""
+    """Noise multiplier -> the events of `image_release_events`, in the form that the catalogue asks for."""
     return lambda noise_multiplier: image_release_events(order, noise_multiplier=noise_multiplier, delta=delta)

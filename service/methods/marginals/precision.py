@@ -12,7 +12,7 @@ ROUNDING_VARIANCE = 1.2
 
 
 def one_way_weight(order: MarginalsOrder) -> float:
-    """By how much one-way tables count as larger than they are."""
+    """The factor by which one-way tables count as larger than they are."""
     if order.one_way_weight is not None:
         return order.one_way_weight
     return ONE_WAY_WEIGHT_BESIDE_GROUPED if order.looks_at_single_columns_first else 1.0

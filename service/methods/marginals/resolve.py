@@ -24,7 +24,7 @@ BECAUSE = Message(
 
 
 def offer(order: AnyOrder, facts: Facts) -> str | None:
-    """For every table, unless the order conditions on a field of more values than strata are fitted to."""
+    """Offers itself for every table, unless the order conditions on a field of more values than strata are fitted to."""
     shape = facts.shape(DEFAULT_NUMERIC_BINS)
     is_fitted = isinstance(shape, TableShape) and categories_of(order.condition_on, shape) <= MAX_STRATA
     return BECAUSE if is_fitted else None

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 from service.methods.facts import Facts
-from service.methods.marginals.order import COMPONENTS, MarginalsOrder
+from service.methods.marginals.components import components_of
+from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.pair_rules import pair_widths
 from service.methods.work import FLOAT, Work, coded_rows
 
-MOST_LOGITS = 32_000_000
-"""As `workers.methods.marginals.fit.generator` has it; so are the next ones."""
-UNITS_OF_A_COMPONENT, FEWEST_COMPONENTS = 2, 512
 TWINS = 2
 """Beside the fit is another, which tells it when to stop."""
 ARRAYS_OF_LOGITS = 6
 """That a fit or its twin holds: logits, Adam's means, the best ones, shares and their gradient."""
 LOOK_EVERY = 10
+"""Steps of a fit between two looks at its error, as in `workers.methods.marginals.fit.mixture_fit`."""
 STRENGTHS, RAKING_STEPS = 5, 6
+"""Strengths of raking that are tried, and its steps, as in `workers.methods.marginals.fit.raking`."""
 NODES_OF_A_LEVEL = 2**10
 """Of a tree of counts, as is usual; there may be eight times as many, or few."""
 
@@ -47,18 +47,8 @@ def estimate(order: MarginalsOrder, facts: Facts) -> Work:
     return work
 
 
-def components_of(order: MarginalsOrder, *, strata: int, alone: float, units: int) -> int:
-    """As a worker will halve them."""
-    components = order.components or COMPONENTS
-    while components > 2 and components * strata * alone > MOST_LOGITS:
-        components //= 2
-    while components > max(FEWEST_COMPONENTS, units / strata / UNITS_OF_A_COMPONENT):
-        components //= 2
-    return components
-
-
 def _fits(order: MarginalsOrder, *, strata: int, pair_strata: int, cells: float, alone: float, units: int) -> Work:
-    components = components_of(order, strata=strata, alone=alone, units=units)
+    components = components_of(order, strata=strata, width=alone, units=units)
     logits, square = float(strata * components) * alone, strata * components * cells**2
     step = Work(products=3.0 * square, elements=24.0 * logits + 6.0 * pair_strata * cells**2, calls=0.1 * strata)
     look = Work(products=square, elements=10.0 * pair_strata * cells**2)

@@ -44,5 +44,5 @@ def mixture_events(order: MixtureOrder, *, noise_multiplier: float) -> Events:
 
 
 def events(order: MixtureOrder, _epsilon: float, _delta: float) -> EventsAt:
-    """The same, for the catalogue."""
+    """Noise multiplier -> the events of `mixture_events`, in the form that the catalogue asks for."""
     return lambda noise_multiplier: mixture_events(order, noise_multiplier=noise_multiplier)

@@ -23,7 +23,7 @@ BECAUSE = Message(
 
 
 def offer(_order: AnyOrder, facts: Facts) -> str | None:
-    """For all images."""
+    """Offers itself for all images."""
     return BECAUSE if isinstance(facts.shape(DEFAULT_NUMERIC_BINS), ImageShape) else None
 
 

@@ -19,7 +19,7 @@ def check(order: PateganOrder, _schema: DeclaredSchema) -> None:
 
 
 def resolve(order: PateganOrder, facts: Facts) -> PateganOrder:
-    """By the declaration and the number of units."""
+    """Settle what the order leaves open by the declaration and the number of units."""
     teachers = order.teachers or default_teachers(facts.units)
     if teachers > facts.units:
         raise InvalidOrder(
@@ -31,4 +31,5 @@ def resolve(order: PateganOrder, facts: Facts) -> PateganOrder:
 
 
 def default_teachers(units: int) -> int:
+    """How many teachers so many units get where the order does not say."""
     return max(1, min(MOST_DEFAULT_TEACHERS, units // UNITS_OF_A_TEACHER))

@@ -62,13 +62,13 @@ class Question(Knobs):
 
     @property
     def columns_read(self) -> tuple[str, ...]:
-        """Those of the statistic, then those of its conditions."""
+        """The columns of the statistic, then those of its conditions."""
         asked = self.columns_asked
         return tuple(dict.fromkeys((*asked, *(one.column for one in self.where))))
 
     @property
     def columns_asked(self) -> tuple[str, ...]:
-        """Those of the statistic."""
+        """The columns of the statistic."""
         own = (getattr(self, "column", None), *getattr(self, "columns", ()))
         return tuple(name for name in own if name is not None)
 

@@ -73,7 +73,7 @@ def question_events(
 
 
 def queries_events(order: QueriesOrder, *, noise_multiplier: float, delta: float) -> Events:
-    """Of all questions in turn: ε of each is its share over the noise multiplier."""
+    """The events of all questions in turn: the ε of each is its share divided by the noise multiplier."""
     keys = sum(isinstance(question, Keys) for question in order.questions)
     failure = KEYS_DELTA_SHARE * delta / max(1, keys)
     # A Gaussian release of this noise has about the ε of a geometric one with the same share.
@@ -91,7 +91,7 @@ def queries_events(order: QueriesOrder, *, noise_multiplier: float, delta: float
 
 
 def events(order: QueriesOrder, _epsilon: float, delta: float) -> EventsAt:
-    """The same, for the catalogue."""
+    """Noise multiplier -> the events of `queries_events`, in the form that the catalogue asks for."""
     return lambda noise_multiplier: queries_events(order, noise_multiplier=noise_multiplier, delta=delta)
 
 

@@ -14,7 +14,7 @@ SMALLEST_EPSILON = 1e-4
 
 
 def resolve(order: QueriesOrder, facts: Facts) -> QueriesOrder:
-    """The same order."""
+    """The same order: questions leave nothing open."""
     most = facts.table(DEFAULT_NUMERIC_BINS).max_rows_per_unit
     epsilon = order.epsilon if order.epsilon is not None else float(order.share or 0.0) * facts.budget.epsilon
     for place, (question, share) in enumerate(zip(order.questions, order.shares, strict=True)):

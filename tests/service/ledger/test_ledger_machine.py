@@ -1,4 +1,4 @@
-"""Everything that can happen to releases and their money, in any order, against an exact model on real Postgres.
+"""Everything that can happen to releases and their costs, in any order, against an exact model on real Postgres.
 
 Orders, deliveries, charges, publications, cancels, settlements, lapsed leases, workers that come back from the dead;
 each move may crash before its commit, or lose the answer of its commit and be tried again.

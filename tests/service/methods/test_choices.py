@@ -86,7 +86,7 @@ def test_the_target_of_the_schema_is_the_condition():
     shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
     sorts = {"size": "values", "day": "cells"}
     assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", columns_of_values=1, tree_levels=2, sorts=sorts)
-    assert not shape_of(parse_table_schema({"fields": fields[::2]}), numeric_bins=32).has_open_ranges
+    assert shape_of(parse_table_schema({"fields": fields[::2]}), numeric_bins=32).columns_of_values == 0
     assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
     assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
     assert resolve_order(IdpganOrder(method="idpgan", epsilon=1.0), units=9, shape=shape).condition_on == "y"

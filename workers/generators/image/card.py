@@ -67,7 +67,7 @@ def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Ma
 
 
 def copies_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> str:
-    """The same where each component is one of the private images, noisy."""
+    """The model card of a release whose components are the private images themselves, noisy."""
     colours = "grey" if schema.channels == 1 else "in colour"
     content = Content(
         title="Private images, released with noise",

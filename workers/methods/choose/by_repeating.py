@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Best:
-    """Of the runs so far: its noisy errors, its candidate, and what it has left."""
+    """The best of the runs so far: its noisy errors, its candidate, and the checkpoint that it has left."""
 
     errors: int
     candidate: int

@@ -61,11 +61,11 @@ class Trying(ABC):
 
     @abstractmethod
     def take_up(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        """The same, from a checkpoint."""
+        """Put back what `own_state` gave, from a checkpoint."""
 
     @abstractmethod
     def test_source(self) -> Source:
-        """Where errors are counted."""
+        """The source of the rows on which errors are counted."""
 
     def checkpoint(self) -> Checkpoint:
         tensors, values = self.own_state()
@@ -93,14 +93,14 @@ class Trying(ABC):
         return run, made
 
     def quiet(self, hooks: Hooks, *, keeps: bool) -> Hooks:
-        """For the run of a candidate: it tells no progress, and its checkpoints, if any, are part of this run's."""
+        """Hooks for the run of a candidate: it tells no progress, and its checkpoints, if any, are part of this run's."""
         store = None if hooks.checkpoints is None or not keeps else _Inner(self, hooks.checkpoints)
         return Hooks(
             should_stop=hooks.should_stop, checkpoints=store, checkpoint_every_steps=hooks.checkpoint_every_steps
         )
 
     def classifier_of(self, made: TableRelease) -> Tensor:
-        """Fitted to synthetic rows alone."""
+        """The weights of a classifier that was fitted to synthetic rows of this candidate alone."""
         _, domain = self._test()
         codes = drawn_codes(made, domain, self.order.rows, below(SEEDS, self.randomness.bits))
         return fitted(codes, domain.widths, self._target)
@@ -117,7 +117,7 @@ class Trying(ABC):
         return RowsOfUnits(table.unit_starts, table.max_rows_per_unit)
 
     def published(self, made: TableRelease, place: int) -> TableRelease:
-        """With which candidate it is."""
+        """The release with the number of the candidate that it is."""
         choice = {"form": self.order.form, "candidate": place, "candidates": len(self.order.candidates)}
         return replace(made, choice=choice, is_private=made.is_private and self.is_private)
 
@@ -148,5 +148,6 @@ class _Inner:
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with the prefix, without it."""
     start = f"{prefix}."
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

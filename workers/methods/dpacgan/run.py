@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AuxiliaryImages(PublicImages):
-    """With a critic of two heads."""
+    """A run on images whose critic has a second head that names the class."""
 
     def make_critic(self) -> nn.Module:
         if self.sizes.layers == "perceptrons":

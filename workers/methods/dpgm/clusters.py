@@ -32,7 +32,7 @@ class Fourier:
 
     @classmethod
     def drawn(cls, records: PlacedRecords, *, features: int, kernel_width: float, scale: float) -> Fourier:
-        """By the declared width alone; always the same for the same width."""
+        """The public features of a declared width; always the same for the same width."""
         random = torch.Generator().manual_seed(0)
         spread = len(records.widths) ** 0.5 if records.widths is not None else PIXEL_SPREAD * records.width**0.5
         weights = torch.randn(features, records.width, generator=random) / (kernel_width * spread)
@@ -41,11 +41,11 @@ class Fourier:
 
     @property
     def longest(self) -> float:
-        """No record's features have a larger norm."""
+        """An upper bound on the L2 norm of a record's features."""
         return self.scale * math.sqrt(2.0) + math.sqrt(len(self.offsets))
 
     def of(self, records: PlacedRecords) -> WholeVectors:
-        """Of every place; those without a record are left out by their cluster. Private."""
+        """The features (places, D) of every place; those without a record are left out by their cluster. Private."""
         found = np.empty((records.most, len(self.offsets)), dtype=np.int32)
         size = self.scale * math.sqrt(2.0 / len(self.offsets))
         for rows, given in records.everything():
@@ -55,7 +55,7 @@ class Fourier:
 
 
 def first_centres(mean: Floats, clusters: int, scale: float, rng: np.random.Generator) -> Floats:
-    """As many points around the noisy mean, in directions that tell nothing of the records."""
+    """As many centres as clusters, at one distance from the noisy mean in random directions, which tell nothing of the records."""
     directions = rng.standard_normal((clusters, len(mean)))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     centres: Floats = np.rint(mean + FIRST_DISTANCE * scale * directions)
@@ -63,7 +63,7 @@ def first_centres(mean: Floats, clusters: int, scale: float, rng: np.random.Gene
 
 
 def moved_centres(centres: Floats, counts: Floats, sums: Floats, noise_stds: tuple[float, ...]) -> Floats:
-    """Of what was released alone: centres move by their records' mean, as far as that stands out of the noise (James and Stein).
+    """Centres moved by the means of their records, as far as these stand out of the noise (James and Stein). Reads released numbers alone.
 
     One that hardly any record is nearest to begins anew beside the largest.
     """

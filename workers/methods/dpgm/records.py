@@ -75,7 +75,7 @@ class PlacedRecords:
         return Units(np.arange(self.units + 1, dtype=np.int64) * self.places, self.places)
 
     def of(self, units: NDArray[np.int64]) -> Given:
-        """Of these units, side by side."""
+        """The records of these units, side by side."""
         return self._images(self.data, units) if isinstance(self.data, EncodedImages) else self._rows(self.data, units)
 
     def everything(self) -> Iterator[tuple[slice, Given]]:

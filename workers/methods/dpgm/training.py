@@ -118,7 +118,7 @@ class AutoencoderRun(ABC):
 
     @property
     def latent_norm(self) -> float:
-        """That codes are clipped to, where they are no distributions."""
+        """The norm that codes are clipped to, where they are no distributions."""
         return 1.0
 
     @abstractmethod

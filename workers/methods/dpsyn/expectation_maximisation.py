@@ -62,7 +62,7 @@ class Mixture:
         return shares
 
     def radius(self, norm: float) -> float:
-        """That codes less their Gaussian's mean are clipped to in the next round: most lie inside, and noise grows with its square."""
+        """The norm to which codes less their Gaussian's mean are clipped in the next round: most lie inside, and noise grows with its square."""
         widest = float(np.trace(self.covariances, axis1=1, axis2=2).max())
         return min(norm, SPREADS_INSIDE * math.sqrt(widest))
 
@@ -162,7 +162,7 @@ def split(begun: Mixture, gaussians: int, rng: np.random.Generator) -> Mixture:
 
 
 def moved_apart(mixture: Mixture) -> Mixture:
-    """Where two Gaussians of a class share what one could hold, and another holds what two should: the pair becomes one, the other two.
+    """In each class one pair of Gaussians becomes one where one would do, and another Gaussian becomes two where it should be two.
 
     Judged by the variance within all of them, from noisy moments alone; at most once for each class.
     """
@@ -198,7 +198,7 @@ def moved_apart(mixture: Mixture) -> Mixture:
 
 
 def shares_of_precision(responsibilities: float, means: float) -> tuple[float, float, float]:
-    """Of a round's release; what is left is for products."""
+    """The shares of a round's precision: responsibilities, means, and what is left for products."""
     rest = 1.0 - responsibilities - means
     if not (rest > 0.0 and math.isfinite(rest)):
         raise ValueError("the shares leave nothing for the products")

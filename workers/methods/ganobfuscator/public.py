@@ -56,7 +56,7 @@ class PublicNorms(Idpgan):
 
 
 class PublicTable(PublicNorms, TableIdpgan):
-    """Of a table: every bin and every category is as likely as any other."""
+    """Public records of a table: every bin and every category is as likely as any other."""
 
     @cached_property
     def made_up(self) -> EncodedTable:
@@ -68,7 +68,7 @@ class PublicTable(PublicNorms, TableIdpgan):
 
 
 class PublicImages(PublicNorms, ImageIdpgan):
-    """Of images: smooth and random, every class as likely as any other."""
+    """Public records of images: smooth and random, every class as likely as any other."""
 
     @cached_property
     def made_up(self) -> EncodedImages:
@@ -80,14 +80,14 @@ class PublicImages(PublicNorms, ImageIdpgan):
 
 
 def made_up_table(domain: TableDomain, records: int, *, places: int) -> EncodedTable:
-    """As many units of one row each, which has the first of a unit's places."""
+    """A made-up table of `records` units of one row each, which has the first of a unit's places."""
     rng = np.random.default_rng(SEED)
     codes = np.stack([rng.integers(0, width, records) for width in domain.widths], axis=1).astype(np.uint16)
     return EncodedTable(codes, records, _one_each(records, places), places)
 
 
 def made_up_images(shape: tuple[int, int, int], records: int, classes: int, *, places: int) -> EncodedImages:
-    """As many units of one image each, which has the first of a unit's places. shape: height, width, channels."""
+    """Made-up images, `records` units of one image each, which has the first of a unit's places. shape: height, width, channels."""
     rng, pixels = np.random.default_rng(SEED), math.prod(shape)
     basis = cosine_basis(shape, min(WAVES, pixels))  # (pixels, waves)
     waves = rng.standard_normal((records, basis.shape[1])) @ basis.T

@@ -63,17 +63,17 @@ class HeldTables:
         return cls(torch.stack(one_way), torch.stack(two_way), shares / shares.sum(), layout)
 
     def tensors(self) -> dict[str, Tensor]:
-        """For a checkpoint; computed from noisy tables alone."""
+        """The tables as tensors, for a checkpoint; computed from noisy tables alone."""
         return {"held.one_way": self.one_way, "held.two_way": self.two_way, "held.shares": self.shares}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], layout: TableLayout, device: torch.device) -> HeldTables:
-        """What `tensors` gave."""
+        """The tables that `tensors` gave."""
         one_way, two_way, shares = (tensors[f"held.{name}"].to(device) for name in ("one_way", "two_way", "shares"))
         return cls(one_way, two_way, shares, layout)
 
     def even_parts(self, rows: int, place: float) -> list[Part]:
-        """As many rows of every stratum, for a batch of its own: rare ones are fitted as precisely. Of many strata, a few as in `parts`."""
+        """Parts of as many rows of every stratum, for a batch of its own: rare strata are fitted as precisely. Of many strata, a few as in `parts`."""
         if self.layout.slices > MOST_STRATA_AT_ONCE:
             return self.parts(rows * MOST_STRATA_AT_ONCE, place)
         return [Part(which, rows, share) for which, share in enumerate(self.shares.tolist())]

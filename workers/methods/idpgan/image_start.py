@@ -51,7 +51,7 @@ class MixtureFirstImages(ImageIdpgan):
 
     @property
     def rows_per_unit(self) -> float | None:
-        """By the mixture's noisy counts."""
+        """Mean images of a unit, by the mixture's noisy counts."""
         return self.start.rows_per_unit
 
     def measure(self) -> None:
@@ -92,7 +92,7 @@ class StartedImageIdpgan(MixtureFirstImages):
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
-        """Of every cell of every class, from the mixture's noisy counts."""
+        """The frequency of every cell of every class, from the mixture's noisy counts."""
         return self.start.component_frequencies
 
     @property
@@ -148,7 +148,7 @@ class StartedImageIdpgan(MixtureFirstImages):
         return torch.cat(rows).mul(255.0).round().to(torch.uint8).view(classes, PREVIEWED, *self.images.shape)
 
     def checkpoint(self) -> Checkpoint:
-        """With all that was measured."""
+        """Everything needed to go on, with all that was measured."""
         saved = super().checkpoint()
         trained = {name: tensor for name, tensor in saved.tensors.items() if not _is_of_the_mixture(name)}
         return Checkpoint({**trained, **self.measured_tensors(), PREVIEW: self.preview()}, saved.values)

@@ -97,7 +97,7 @@ class ImageIdpgan(Idpgan):
         return self._fakes(self.generator, conditions)
 
     def make_generator(self) -> nn.Module:
-        """Of images in [0, 1] from noise and classes."""
+        """The generator of images in [0, 1] from noise and classes."""
         sizes, shape, classes = self.sizes, self.seen, self.classes
         generator: ImageGenerator | PerceptronImageGenerator
         if sizes.layers == "perceptrons":
@@ -111,7 +111,7 @@ class ImageIdpgan(Idpgan):
         return generator if sizes.shrink == 1 else Enlarged(generator, self.shape)
 
     def make_critic(self) -> nn.Module:
-        """Of records as `_as_records` makes them; none of its layers may mix records."""
+        """The critic of records as `_as_records` makes them; none of its layers may mix records."""
         if self.sizes.layers == "perceptrons":
             # The same perceptron as of tables, whose gradients have formulas.
             return TableCritic(math.prod(self.seen) + self.label_width, self.sizes.critic_hidden, self.activation)
@@ -119,7 +119,7 @@ class ImageIdpgan(Idpgan):
 
     @property
     def noise_dimension(self) -> int:
-        """Of the generator's input noise."""
+        """How many numbers of noise the generator takes."""
         return self.sizes.noise_dimension
 
     @property
@@ -129,7 +129,7 @@ class ImageIdpgan(Idpgan):
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
-        """Of every class, from noisy counts."""
+        """The frequency of every class, from noisy counts."""
         return self.condition_frequencies or (1.0,)
 
     def release(self) -> ImageRelease:
@@ -146,7 +146,7 @@ class ImageIdpgan(Idpgan):
         )
 
     def checkpoint(self) -> Checkpoint:
-        """With a preview: it shows the state that training goes on from, and nothing later."""
+        """Everything needed to go on, and a preview, which shows the state that training goes on from, and nothing later."""
         saved = super().checkpoint()
         return Checkpoint({**saved.tensors, PREVIEW: self.preview()}, saved.values)
 

@@ -50,7 +50,7 @@ class SampledImageIdpgan(MixtureFirstImages):
         return EncodedImages(torch.cat(pixels).numpy(), labels.numpy(), shape, self.images.classes)
 
     def checkpoint(self) -> Checkpoint:
-        """With all that was measured."""
+        """Everything needed to go on, with all that was measured."""
         saved = super().checkpoint()
         return Checkpoint({**saved.tensors, **self.measured_tensors()}, saved.values)
 

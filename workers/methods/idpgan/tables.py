@@ -97,12 +97,12 @@ class TableIdpgan(Idpgan):
         )
 
     def make_critic(self, order: TrainedOrder, domain: TableDomain) -> nn.Module:
-        """Of one-hot rows with their products of pairs; none of its layers may mix records."""
+        """The critic of one-hot rows with their products of pairs; none of its layers may mix records."""
         width = domain.total_width + order.networks.pair_products
         return TableCritic(width, order.networks.critic_hidden, activation_of(order.private_step))
 
     def measure(self) -> None:
-        """With a warm start label frequencies come with its tables, which are measured instead."""
+        """Measure the tables of a warm start, with which label frequencies come; without one, label counts."""
         if self.tables is None:
             super().measure()
             return

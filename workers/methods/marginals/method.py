@@ -24,7 +24,7 @@ from workers.methods.marginals import checkpoint as checkpoints
 from workers.methods.marginals.choose.by_scores import choose
 from workers.methods.marginals.estimate.table_estimates import TableEstimates, estimates_of
 from workers.methods.marginals.estimate.within_bins import with_shared_values
-from workers.methods.marginals.fit.generator import components_of, fitted_generator, generator_of_single_columns
+from workers.methods.marginals.fit.generator import components_in, fitted_generator, generator_of_single_columns
 from workers.methods.marginals.measure.bins import grow_trees, with_trees
 from workers.methods.marginals.measure.first_look import look_at_single_columns
 from workers.methods.marginals.measure.measured import Measured
@@ -142,8 +142,8 @@ class Marginals:
 
     @property
     def components(self) -> int:
-        """Of the mixture in each stratum."""
-        return components_of(self.order, self.layout, self.domain, self.releases.units)
+        """The number of components of the mixture in each stratum."""
+        return components_in(self.layout, self.order, self.domain, self.releases.units)
 
     @property
     def _estimates(self) -> TableEstimates:

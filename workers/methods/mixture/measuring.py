@@ -319,7 +319,7 @@ class ImageMixture:
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
-        """Of every component, from noisy counts; even where all came out empty."""
+        """The frequency of every component, from noisy counts; even where all came out empty."""
         counts = self._done.counts
         total = counts.sum()
         return tuple((counts / total if total > 0.0 else np.full(len(counts), 1.0 / len(counts))).tolist())

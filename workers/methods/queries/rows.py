@@ -123,11 +123,11 @@ class PrivateRows:
         return [key_size(self._table.fields[column]) for column in columns]
 
     def lattice(self, column: str, *, most_places: int, largest: int | None = None) -> Lattice:
-        """Of a range of this table."""
+        """The lattice of a range of this table."""
         return lattice_of(self._table.fields[column], most_places=most_places, largest=largest)
 
     def field(self, column: str) -> FieldSchema:
-        """As it is declared."""
+        """The column as it is declared."""
         return self._table.fields[column]
 
     def field_kind(self, column: str) -> str:
@@ -136,5 +136,5 @@ class PrivateRows:
 
 
 def per_unit(largest: int, rows: RowsOfUnits) -> int:
-    """So many steps at most for one row, where those of a unit may add up to `largest`."""
+    """How many steps one row may have at most, so that those of a unit add up to at most `largest`."""
     return max(2, math.floor(largest / rows.most))

@@ -26,11 +26,11 @@ class Finding:
     """For the owner's terminal alone: a schema is public."""
 
     def sentence(self) -> str:
-        """Without cells, so that it may stand in a schema."""
+        """The finding without cells, so that it may stand in a schema."""
         return sentences(*(Sentence(part) for part in (self.what, self.proposal) if part))
 
     def beside_the_column(self) -> str:
-        """With the cells, for the owner who sees which column it is of."""
+        """The finding with its cells, for the owner, who sees which column it is of."""
         shown = Message("Cells: %(cells)s.", cells=", ".join(map(repr, self.cells))) if self.cells else ""
         return sentences(self.sentence(), shown)
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from service.domain.spellings import ZONE_HOURS
 from service.domain.zones import zone_of
+from service.intake.table.cells import values_where
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -128,8 +129,8 @@ class MomentSpelling:
     def read(self, text: pl.Series) -> pl.Series:
         """Microseconds since 1970-01-01; null where a cell is none. A named zone is left out of account."""
         if self.has_zone:
-            text = _where(text.str.contains(_ZONE).fill_null(value=False), text).str.replace(_ZONE, "")
-        text = _where(text.str.contains(self._regex).fill_null(value=False), text)
+            text = values_where(text.str.contains(_ZONE).fill_null(value=False), text).str.replace(_ZONE, "")
+        text = values_where(text.str.contains(self._regex).fill_null(value=False), text)
         if not len(text) or text.null_count() == len(text):
             return pl.Series(text.name, [None], dtype=pl.Int64).new_from_index(0, len(text))
         if self.has_time:
@@ -222,7 +223,7 @@ def are_utc(zones: Collection[str]) -> bool:
 
 
 def hours_ahead(zones: Collection[str]) -> int:
-    """Of the one offset in whole hours that all cells have, so that synthetic ones can have it, too; else 0."""
+    """The one offset in whole hours that all cells have, so that synthetic ones can have it, too; else 0."""
     found = _OFFSET.fullmatch(next(iter(zones))) if len(zones) == 1 else None
     hours = int(found[0][:3]) if found is not None and found[0].endswith("00") else 0
     return hours if -12 <= hours <= _ZONE_HOURS else 0
@@ -273,7 +274,3 @@ def _in_reach(spelling: MomentSpelling, moments: pl.Series) -> pl.Series:
         return moments.is_not_null()
     years = moments.cast(pl.Datetime("us")).dt.year()
     return (years.is_between(_FIRST_YEAR, _LAST_YEAR) | (years == 9999)).fill_null(value=False)
-
-
-def _where(mask: pl.Series, values: pl.Series) -> pl.Series:
-    return values.to_frame("v").select(pl.when(mask.alias("m")).then(pl.col("v"))).to_series().alias(values.name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from service.base.messages import Message
+from service.intake.table.cells import values_where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +67,10 @@ class NumberSpelling:
         return {word: value for word, value in said.items() if value is not None}
 
     def plain(self, text: pl.Series) -> pl.Series:
-        """The same numbers as everybody writes them; null where a cell is none."""
+        """The same numbers in the plain spelling; null where a cell is no number."""
         if self.is_plain:
             finite = text.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
-            return _where(finite, text)
+            return values_where(finite, text)
         parts = text.to_frame("t").select(pl.col("t").str.extract_groups(self._pattern)).unnest("t")
         parts.columns = ["open", "sign", "inner", "whole", "fraction", "close"]
         minus = (pl.col("open") == "(") | pl.concat_str("sign", "inner", ignore_nulls=True).str.contains(
@@ -126,7 +127,7 @@ def _as_used(best: NumberSpelling, read: Sequence[re.Match[str]]) -> NumberSpell
 
 
 def doubt_of(spelling: NumberSpelling, texts: Sequence[str]) -> str:
-    """Where one mark alone, before three digits each time, could be either of two."""
+    """The doubt where one mark alone, before three digits each time, could be the decimal or the thousands mark."""
     mark = "." if spelling.is_plain else spelling.group
     marked = [text for text in texts if mark is not None and mark in text]
     if mark not in {".", ","} or not marked or spelling.decimal not in {".", mark}:
@@ -142,7 +143,3 @@ def doubt_of(spelling: NumberSpelling, texts: Sequence[str]) -> str:
         '`decimalChar`: "%(mark)s"',
         mark=mark,
     )
-
-
-def _where(mask: pl.Series, values: pl.Series) -> pl.Series:
-    return values.to_frame("v").select(pl.when(mask.alias("m")).then(pl.col("v"))).to_series().alias(values.name)

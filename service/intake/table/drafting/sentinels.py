@@ -103,7 +103,7 @@ _SCALE = 2
 
 
 def codes_apart(values: Sequence[int]) -> list[int]:
-    """Of few whole numbers, increasing: the last ones, where they may be codes and a number is left out before them."""
+    """The last of a few increasing whole numbers, where they may be codes and a number is left out before them."""
     rest = list(values)
     codes: list[int] = []
     while rest and rest[-1] in _CODES and len(codes) < _MOST_CODES:

@@ -12,6 +12,7 @@ import torch
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
 from service.methods.idpgan.order import IdpganOrder
+from service.methods.marginals import components
 from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
@@ -27,7 +28,6 @@ from workers.mechanism import PrivateSum
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.marginals.fit import generator as fitting
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(
@@ -79,7 +79,7 @@ def events_of(order: IdpganOrder, tables: float = TINY, steps: float = 1.0) -> E
 @pytest.fixture(autouse=True)
 def _quick_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mixture's own fit has tests of its own."""
-    monkeypatch.setattr(fitting, "MOST_LOGITS", 64 * 2 * 11)
+    monkeypatch.setattr(components, "MOST_LOGITS", 64 * 2 * 11)
 
 
 def joint_of(trained: TableRelease, rows: int = 20_000) -> np.ndarray:

@@ -32,26 +32,26 @@ class GradientMap:
 
     @property
     def shapes(self) -> list[torch.Size]:
-        """Of the blocks that are clipped and released."""
+        """The shapes of the blocks that are clipped and released."""
         return self.sizes
 
     @property
     def kinds(self) -> list[int]:
-        """Of every block; blocks of different kinds are never clipped together."""
+        """A number for every block; blocks of different kinds are never clipped together."""
         return [0] * len(self.shapes)
 
     @property
     def is_bias(self) -> list[bool]:
-        """Of every block, whether it is of a bias."""
+        """For every block, whether it is of a bias."""
         return [len(size) == 1 for size in self.sizes]
 
     @property
     def importance(self) -> tuple[float, ...] | None:
-        """Of every block, how much a squared unit of its noise weighs; None: all alike."""
+        """For every block, how much a squared unit of its noise weighs; None: all alike."""
         return None
 
     def prepare(self, step: int, tensors: Sequence[Tensor]) -> None:
-        """Before a step: new coins, a new basis. `tensors` are the critic's, which are public."""
+        """Called before a step, for new coins or a new basis. `tensors` are the critic's, which are public."""
 
     def forward(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """Gradients of units (U, *size) -> blocks (U, *shape); of each unit by itself."""
@@ -62,7 +62,7 @@ class GradientMap:
         return list(blocks)
 
     def learn(self, applied: Sequence[Tensor]) -> None:
-        """From what was released."""
+        """Called after a step with the released gradients, which are public."""
 
     def kept(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The part of public gradients that the map leaves."""

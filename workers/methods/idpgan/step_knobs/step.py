@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def activation_of(knobs: PrivateStep | None) -> Activation:
-    """Of the critic's hidden layers."""
+    """The activation of the critic's hidden layers."""
     named = (knobs or PLAIN).critic_activation
     if isinstance(named, Tanh):
         return activations.TemperedSigmoid(2.0, 2.0, 1.0)
@@ -56,7 +56,7 @@ class ShapedStep:
 
     @property
     def shapes(self) -> list[torch.Size]:
-        """Of what is clipped and released."""
+        """The shapes of what is clipped and released."""
         return self.map.shapes
 
     @property

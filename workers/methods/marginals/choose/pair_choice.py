@@ -56,7 +56,7 @@ def choose_pairs(
     left = [0.0, *accumulate(neglected[pair] for pair in reversed(ranked))][::-1]
 
     def cost(count: int) -> float:
-        """In L1, if the first so many pairs are measured."""
+        """The expected error in L1 if the first so many pairs are measured."""
         pairs = ranked[:count]
         of_cells = sum(layout.size(pair) * std for pair, std in zip(pairs, noise_stds(layout, pairs), strict=True))
         return left[count] + NOISE_LEFT_BY_THE_FIT * math.sqrt(2.0 / math.pi) * of_cells

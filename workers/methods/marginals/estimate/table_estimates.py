@@ -143,5 +143,6 @@ def estimates_of(
 
 
 def spans_of(columns: Columns, widths: list[int]) -> dict[int, slice]:
+    """Where the cells of each column lie when those of all columns are side by side."""
     ends = np.cumsum(widths).tolist()
     return {column: slice(end - width, end) for column, width, end in zip(columns, widths, ends, strict=True)}

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from service.methods.marginals.order import COMPONENTS, MarginalsOrder
+from service.methods.marginals.components import components_of
+from service.methods.marginals.order import MarginalsOrder
 from workers.encoding.table import TableDomain
 from workers.mechanism.marginals import TableLayout
 from workers.methods.marginals.estimate.table_estimates import TableEstimates, estimates_of, spans_of
@@ -20,27 +21,13 @@ from workers.methods.marginals.measure.measurements import Measurements
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import CONDITION_LOGIT
 
-MOST_LOGITS = 32_000_000
-"""Logits of all components together (128 MB as float32). More strata or bins mean fewer components each."""
-
-UNITS_OF_A_COMPONENT, FEWEST_COMPONENTS = 2, 512
-"""In each stratum a mixture has at most one component for so many units, and always so many components if the order does.
-
-More take longer, and are no more accurate: less where noise is small (docs/log.md).
-"""
-
 SMALLEST_SHARE = 1e-4
 """Of a bin whose noisy count is about zero, where nothing is fitted."""
 
 
-def components_of(order: MarginalsOrder, layout: TableLayout, domain: TableDomain, units: Units) -> int:
-    """The order's, halved until all logits together fit in memory, and where a stratum has few units."""
-    components = order.components or COMPONENTS
-    while components > 2 and components * layout.slices * domain.total_width > MOST_LOGITS:
-        components //= 2
-    while components > max(FEWEST_COMPONENTS, units.count / layout.slices / UNITS_OF_A_COMPONENT):
-        components //= 2
-    return components
+def components_in(layout: TableLayout, order: MarginalsOrder, domain: TableDomain, units: Units) -> int:
+    """How many components the mixture of each stratum of this layout has."""
+    return components_of(order, strata=layout.slices, width=domain.total_width, units=units.count)
 
 
 def generator_of_single_columns(known: Measurements, estimates: TableEstimates) -> MixtureGenerator:
@@ -69,7 +56,7 @@ def fitted_generator(
     fit = MixtureFit(
         estimates.noisy_tables(),
         (of_twin.noisy_tables(), risk),
-        components=components_of(order, layout, known.domain, units),
+        components=components_in(layout, order, known.domain, units),
         steps=order.steps,
         learning_rate=order.learning_rate,
         randomness=torch.Generator().manual_seed(seed),

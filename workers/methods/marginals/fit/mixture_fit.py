@@ -128,7 +128,7 @@ class MixtureFit:
         return torch.stack(self._fit.logits).cpu()
 
     def with_twin(self) -> TwinFits:
-        """Where there is a twin."""
+        """The fit and its twin; `ValueError` where there is no twin."""
         if self._twin_tables is None or not isinstance(self._fit, _Watched):
             raise ValueError("this fit has no twin")
         return TwinFits(self._tables, self._twin_tables, self.logits(), torch.stack(self._fit.twin_logits).cpu())
@@ -150,7 +150,7 @@ class _Watched:
 
     @property
     def least(self) -> float:
-        """Of all tables together."""
+        """The least estimated error of all tables together."""
         return sum(self._least)
 
     def step(self, number: int, rate: float) -> None:

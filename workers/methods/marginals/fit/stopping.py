@@ -29,7 +29,7 @@ SHIFT = 0.3
 
 
 def shifted(measured: Sequence[Measured], *, seed: int) -> tuple[Measured, ...]:
-    """The same tables under a little more noise."""
+    """The tables of the twin: the same counts with a little more noise, SHIFT of its standard deviation."""
     rng = np.random.default_rng(seed)
     return tuple(
         dataclasses.replace(m, counts=m.counts + SHIFT * math.sqrt(m.variance) * rng.standard_normal(m.counts.shape))
@@ -65,7 +65,7 @@ class EstimatedRisk:
         return self._pairs.estimate(place, fitted, twin) / len(self._pairs.places)
 
     def of_all_tables(self, fitted: ExpectedCounts, twin: ExpectedCounts) -> float:
-        """Of the pairs, and of the one-way tables that have all strata: all cells together, in units of the noise."""
+        """The estimated error of the pairs and of the one-way tables that have all strata: all cells together, in units of the noise."""
         of_both = ((self._pairs, fitted.two_way, twin.two_way), (self._singles, fitted.one_way, twin.one_way))
         return sum(
             cells.estimate(place, *expected)
@@ -102,7 +102,7 @@ class _CellsTwice:
         )
 
     def estimate(self, place: int, fitted: Tensor, twin: Tensor) -> float:
-        """Of one stratum, all cells together, in units of the noise."""
+        """The estimated error of one stratum: all cells together, in units of the noise."""
         own = self._on(fitted.device)
         ours, theirs = (expected.reshape(-1).index_select(0, own.places) for expected in (fitted, twin))
         error = (ours - own.noisy[place]).square_().mul_(own.precision).sum()

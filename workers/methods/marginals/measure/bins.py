@@ -12,7 +12,7 @@ from workers.methods.marginals.measure.trees import RangeTree
 
 
 def grow_trees(releases: Releases, known: Measurements) -> Measurements:
-    """Of every open range."""
+    """The tree of every open range."""
     columns = known.domain.columns
     return with_trees(releases, known, releases.trees({place: columns[place] for place in known.domain.value_grids}))
 

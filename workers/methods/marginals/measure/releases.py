@@ -69,7 +69,7 @@ class Releases:
         return noisy.numpy().astype(np.float64), drawn_std(noise_std, moved=most_moved(private))
 
     def trees(self, columns: Mapping[int, ColumnDomain]) -> dict[int, RangeTree]:
-        """Where the values of these open ranges lie. Every level of every tree, and every count of digits, shares the one Gaussian equally."""
+        """Trees of where the values of these open ranges lie. Every level of every tree, and every count of digits, shares the one Gaussian equally."""
         grids = {place: column.value_grid for place, column in columns.items() if column.value_grid is not None}
         asks_for_digits = {
             place for place, column in columns.items() if column.type == "number" and column.decimals is None
