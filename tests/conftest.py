@@ -235,6 +235,14 @@ def prepared_readers() -> Iterator[PreparedReaders]:
     readers.stop()
 
 
+@pytest.fixture
+def reads_at_once(prepared_readers: PreparedReaders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that reads a file is forked, where the test is about something else."""
+    from service.intake import ingest
+
+    monkeypatch.setattr(ingest, "subprocess", prepared_readers)
+
+
 # -- the whole service --------------------------------------------------------------------------------------------
 
 
