@@ -39,6 +39,7 @@ import pytest
 from service.local import Postgres
 from service.local.database_access import PROCESS_ROLES, SUPERUSER
 from tests.database_roles import TEST_ROLE
+from tests.prepared_readers import PreparedReaders
 from tests.private_servers import drop_database
 
 if TYPE_CHECKING:
@@ -224,6 +225,22 @@ def signing_key(settings: Any) -> Any:
 
     install_signing_key(settings, Secrets.load(settings.secret_key_file))
     return SigningKey.load(settings.signing_key_path)
+
+
+@pytest.fixture(scope="session")
+def prepared_readers() -> Iterator[PreparedReaders]:
+    """Instead of `subprocess` in `service.intake.ingest`: a process that reads a file starts in milliseconds."""
+    readers = PreparedReaders()
+    yield readers
+    readers.stop()
+
+
+@pytest.fixture
+def reads_at_once(prepared_readers: PreparedReaders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that reads a file is forked, where the test is about something else."""
+    from service.intake import ingest
+
+    monkeypatch.setattr(ingest, "subprocess", prepared_readers)
 
 
 # -- the whole service --------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ import pytest
 from bench.planted.bugs import BUGS
 from bench.planted.harness import ROOT, Bug, copy_tree, imports_from, planted, run_tests, try_bug
 
+QUICK = "one step more than priced"
 SAMPLE = (
+    QUICK,
     "noise divided by the number of groups",
-    "one step more than priced",
     "label counts of a unit with many rows have the noise of one",
     "price rounded down",
     "seed fixed in the stream",
@@ -30,7 +31,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(
+    "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLE]
+)
 def test_a_planted_bug_is_caught(name: str, tree: Path) -> None:
     (bug,) = (bug for bug in BUGS if bug.name == name)
     outcome = try_bug(tree, bug)
@@ -38,8 +41,11 @@ def test_a_planted_bug_is_caught(name: str, tree: Path) -> None:
     assert outcome.caught_by.split("::")[0] in {test.split("::")[0] for test in bug.tests}
 
 
-def test_without_a_bug_the_same_tests_pass(tree: Path) -> None:
-    outcome = run_tests(tree, sorted({test for bug in BUGS if bug.name in SAMPLE for test in bug.tests}))
+@pytest.mark.parametrize(
+    "names", [pytest.param((QUICK,), id="quick"), pytest.param(SAMPLE, id="sample", marks=pytest.mark.slow)]
+)
+def test_without_a_bug_the_same_tests_pass(names: tuple[str, ...], tree: Path) -> None:
+    outcome = run_tests(tree, sorted({test for bug in BUGS if bug.name in names for test in bug.tests}))
     assert outcome.caught_by is None
     assert " passed" in outcome.output
 

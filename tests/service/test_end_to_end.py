@@ -67,6 +67,7 @@ def test_one_call_turns_a_table_into_a_sample(stack, api_key, client, small_csv,
     assert client.release(reply.headers["x-release-id"])["state"] == "published"
 
 
+@pytest.mark.slow
 def test_exclusions_come_through_the_database_and_hold(stack, api_key, small_csv, small_schema, small_order):
     colours = small_schema["fields"][0]["constraints"]["enum"]
     never = {"size": {"minimum": 0}, "colour": ["black"]}
@@ -189,6 +190,7 @@ def test_a_wrong_sample_request_is_refused_before_the_first_byte(stack, publishe
     assert reply.json()["code"] == "invalid_input"
 
 
+@pytest.mark.slow
 def test_progress_is_streamed_until_the_release_ends(client, stack, api_key, small_csv, small_schema, small_order):
     dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
     release = client.create_release(dataset["id"], slow_order(small_order, steps=150))
@@ -222,6 +224,7 @@ def test_a_killed_training_process_is_replaced_and_charged_once(client, stack, s
     assert release["id"] not in " ".join(storage.list("checkpoints"))
 
 
+@pytest.mark.slow
 def test_a_cancel_after_the_charge_settles_only_the_renyi_account(client, small_csv, small_schema, small_order):
     dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
     release = client.create_release(dataset["id"], slow_order(small_order, steps=50_000))
@@ -286,6 +289,7 @@ def test_a_certificate_tells_of_the_other_releases_of_its_dataset(client, small_
 MARGINALS = {"method": "marginals", "epsilon": 2.0, "condition_on": "colour", "components": 64, "steps": 40}
 
 
+@pytest.mark.slow
 def test_marginals_go_the_whole_way(stack, api_key, client, small_csv, small_schema):
     dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
     everything = {"pairs": "chosen", "pair_groups": "counted"}
@@ -309,6 +313,7 @@ def test_marginals_go_the_whole_way(stack, api_key, client, small_csv, small_sch
     assert all(0 <= int(row["size"]) <= 1000 for row in rows)
 
 
+@pytest.mark.slow
 def test_networks_that_begin_near_tables_go_the_whole_way(client, small_csv, small_schema, small_order):
     dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
     start = {"kind": "tables", "generator_steps": 5, "critic_steps": 5}
@@ -320,6 +325,7 @@ def test_networks_that_begin_near_tables_go_the_whole_way(client, small_csv, sma
     assert certificate["gradients"] == "outer_products"
 
 
+@pytest.mark.slow
 def test_a_release_per_unit_says_so_and_how_many_rows_a_unit_has(client, small_schema, tmp_path):
     table = tmp_path / "visits.csv"
     person = uuid.uuid4().hex

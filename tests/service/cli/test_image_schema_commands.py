@@ -14,6 +14,7 @@ from service.domain.image_schema import parse_schema
 from service.intake.image.draft import draft_image_schema, looks_like_images
 from tests.tiny_images import archive, idx, idx_pair, make_images, npz, pictures
 
+pytestmark = pytest.mark.usefixtures("reads_at_once")
 SHAPE = (6, 5, 3)
 
 

@@ -10,6 +10,9 @@ import sys
 import pytest
 
 from service.domain.table_schema import parse_table_schema
+from tests.in_this_process import run_here
+
+pytestmark = pytest.mark.usefixtures("reads_at_once")
 
 COLUMNS = {
     "colour": ["red", "green", "red", "", "green", "red"],
@@ -37,6 +40,10 @@ def table(tmp_path):
 
 
 def schema(*arguments):
+    return run_here("schema", *arguments)
+
+
+def schema_as_a_process(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "imprimatur.cli", "schema", *map(str, arguments)],
         env={**os.environ, "NO_COLOR": "1"},
@@ -68,9 +75,9 @@ def test_draft_recognises_types_and_says_what_it_is(table):
 
 @pytest.mark.slow
 def test_a_draft_is_a_schema_that_its_table_follows(table, tmp_path):
-    assert schema("draft", table, "-o", tmp_path / "s.json").returncode == 0
+    assert schema_as_a_process("draft", table, "-o", tmp_path / "s.json").returncode == 0
     parse_table_schema(json.loads((tmp_path / "s.json").read_text()))
-    done = schema("check", tmp_path / "s.json", table, "--json")
+    done = schema_as_a_process("check", tmp_path / "s.json", table, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"fields": 6, "not_modelled": {}, "to_buy": {}, "rows": 6, "notices": []}
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -15,6 +12,7 @@ from imprimatur.errors import InvalidInput
 from service.base.errors import DraftSchema
 from service.domain.drafts import refuse_draft
 from service.domain.table_schema import parse_table_schema
+from tests.in_this_process import run_here
 
 ROWS = [f"{'FM'[row % 2]},{20 + row % 60},P{row % 40:03},{2**53 + 1 + 2 * (row % 2)},0{row % 3}" for row in range(200)]
 
@@ -27,15 +25,8 @@ def table(tmp_path):
 
 
 def edit(table, *answers):
-    done = subprocess.run(
-        [sys.executable, "-m", "imprimatur.cli", "schema", "edit", str(table), "-o", str(table.with_suffix(".json"))],
-        input="\n".join(answers) + "\n",
-        env={**os.environ, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    said = "\n".join(answers) + "\n"
+    done = run_here("schema", "edit", table, "-o", table.with_suffix(".json"), said=said)
     return done, json.loads(table.with_suffix(".json").read_text()) if table.with_suffix(".json").exists() else None
 
 

@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 
 from service.auth.service import create_tenant
 from service.http.app import create_app
+from service.intake import ingest
 from service.platform.context import open_context
 
 SCHEMA = {
@@ -59,8 +60,9 @@ def context(settings, tmp_path):
 
 
 @pytest.fixture
-def api(context, database):
+def api(context, database, prepared_readers, monkeypatch):
     """The application on the rights of its own role; what is prepared beside it, on those of tests."""
+    monkeypatch.setattr(ingest, "subprocess", prepared_readers)
     settings = context.settings.model_copy(update={"database_url": database.api_url})
     with context.transaction() as session:
         keys = {"owner": create_tenant(session, context.secrets, "ours")}

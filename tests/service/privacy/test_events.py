@@ -253,7 +253,7 @@ def test_one_more_event_never_lowers_a_price(events, more) -> None:  # type: ign
     assert before <= after * (1.0 + 1e-3)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=10)  # a pair of prices each
 @given(st.lists(st.one_of(FLAT, SPLIT), min_size=2, max_size=4))
 def test_the_order_of_a_list_does_not_matter(events) -> None:  # type: ignore[no-untyped-def]
     forward, back = tuple(events), tuple(reversed(events))
