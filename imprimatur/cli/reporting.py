@@ -26,7 +26,7 @@ def report(
         ),
     ] = None,
     charged: Annotated[
-        bool, typer.Option("--charged", help="The charged report, which is private and for everybody.")
+        bool, typer.Option("--charged", help="The report for everybody, which was measured with noise and charged.")
     ] = False,
     url: Url = None,
     key: Key = None,

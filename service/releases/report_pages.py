@@ -88,7 +88,7 @@ def owner_page(report: Mapping[str, Any], release_id: str) -> str:
 def charged_page(report: Mapping[str, Any], release_id: str) -> str:
     """The report for everybody: all its figures were charged."""
     means = [
-        [what, mean["tables"], *(min(1.0, mean[name]) for name in ("tv", "low", "high")), mean["noisy_tv"]]
+        _mean(what, mean)
         for what, mean in (("single columns", report["one_way"]), ("pairs of columns", report["two_way"]))
         if mean is not None
     ]
@@ -97,7 +97,7 @@ def charged_page(report: Mapping[str, Any], release_id: str) -> str:
     columns = [[one["column"], *(one[name] for name in figures)] for one in report["columns"]]
     pairs = [[" × ".join(one["columns"]), *(one[name] for name in figures)] for one in report["pairs"]]
     body = f"<p>{escape(report['says'])}</p>" + _table(
-        "Total variation, mean", ["", "tables", "estimate", "from", "to", "with noise"], means
+        "Total variation, mean", ["", "tables", "from", "to", "estimate", "with noise"], means
     )
     if any(one["noisy_tv"] > 1.0 for one in (*report["columns"], *report["pairs"])):
         body += "<p>A total variation is a share, at most 1: a noisy one above that is nothing but noise.</p>"
@@ -108,6 +108,13 @@ def charged_page(report: Mapping[str, Any], release_id: str) -> str:
     body += _accuracy(report.get("accuracy"))
     body += _table("Columns", ["column", *heads], columns)
     return _page("Report", release_id, body + (_table("Pairs of columns", ["pair", *heads], pairs) if pairs else ""))
+
+
+def _mean(what: str, mean: Mapping[str, Any]) -> Row:
+    """The bounds first: they hold, and where noise hides the truth between them, the estimate says nothing. Reports of earlier versions do not say that."""
+    low, high, estimate = (min(1.0, mean[name]) for name in ("low", "high", "tv"))
+    is_hidden = mean.get("noise_hides_it", mean["low"] <= 0.0 < mean["high"] or mean["high"] > 1.0)
+    return [what, mean["tables"], low, high, "noise hides it" if is_hidden else estimate, mean["noisy_tv"]]
 
 
 def accepted_in_words(accept: Mapping[str, Any]) -> str:

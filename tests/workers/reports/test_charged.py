@@ -17,6 +17,7 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan, StepNotOnPlan
 from workers.reports import charged
 from workers.reports.charged import charged_report, layout_of, tables_of
+from workers.reports.files import _line
 from workers.reports.rows import domain_of
 from workers.sources import GivenTable
 
@@ -67,6 +68,10 @@ def test_errors_of_single_columns_and_of_pairs_are_told_apart(files):
     assert found["one_way"]["tv"] < 0.02
     assert 0.15 < found["two_way"]["tv"] < 0.3
     assert found["two_way"]["low"] < found["two_way"]["tv"] < found["two_way"]["high"]
+    assert found["two_way"]["noise_hides_it"] is False
+    estimate = f"{found['two_way']['tv']:.4g}"
+    assert f'<td class="n">{estimate}</td>' in charged_page(found, "x")
+    assert f"{found['two_way']['tv']:.3g} on average" in _line("pairs", found["two_way"])
     pairs = {tuple(one["columns"]): one["noisy_tv"] for one in found["pairs"]}
     assert pairs["age", "income"] > 2 * pairs["sex", "rich"]
     page = charged_page(found, "x")
@@ -79,7 +84,9 @@ def test_no_share_of_the_page_is_above_one_and_what_is_noise_is_said_to_be(files
     noisy = found["two_way"]["noisy_tv"]
     assert noisy > 1.0
     page = charged_page(found | {"two_way": found["two_way"] | {"tv": 1.2, "low": 0.0, "high": 3.4}}, "x")
-    assert f'<td class="n">1</td><td class="n">0</td><td class="n">1</td><td class="n">{noisy:.4g}</td>' in page
+    assert found["two_way"]["noise_hides_it"] is True
+    assert "noise hides it" in _line("pairs", found["two_way"])
+    assert f'<td class="n">0</td><td class="n">1</td><td>noise hides it</td><td class="n">{noisy:.4g}</td>' in page
     assert "nothing but noise" in page
     assert "nothing but noise" not in charged_page(reported(files, 2.0), "x")
 
