@@ -58,8 +58,9 @@ def report(
 def accuracy_in_words(found: Mapping[str, Any]) -> str:
     """Of a report with held-out units."""
     frequent = found["most_frequent"]
+    share, within = frequent["share"], 1.96 * frequent["noise_std"]
     return (
         f"Trained on synthetic rows, a classifier predicts {visible(str(found['target']))} right in {found['accuracy']:.1%} of the rows of "
         f"{found['held_out_units']:,} held-out units (19 times in 20 between {found['low']:.1%} and {found['high']:.1%}); "
-        f"always the most frequent value: about {frequent['share']:.1%}."
+        f"always the most frequent value: about {share:.1%} (between {max(0.0, share - within):.1%} and {min(1.0, share + within):.1%})."
     )

@@ -202,8 +202,9 @@ def _mean(tables: Sequence[NoisyTable]) -> dict[str, float]:
     return {
         "tables": len(tables),
         "noisy_tv": found.noisy,
-        "tv": found.estimate,
-        "low": found.low,
-        "high": found.high,
+        # What they are of is a share: more than 1 is noise.
+        "tv": min(1.0, found.estimate),
+        "low": min(1.0, found.low),
+        "high": min(1.0, found.high),
         "noise_hides_it": found.is_hidden,
     }

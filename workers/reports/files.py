@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from service.domain.image_schema import ImageSchema
+from service.methods.forecast import SURE
 from service.methods.report import split
 from service.releases.not_made import ROWS_ERASED
 from service.releases.report_pages import MEMBER, PAGE, accepted_in_words, charged_page
@@ -90,7 +91,7 @@ def _section(report: Mapping[str, Any]) -> str:
 
 
 def _line(what: str, mean: Mapping[str, float]) -> str:
-    between = f"19 times in 20 between {min(1.0, mean['low']):.3g} and {min(1.0, mean['high']):.3g}"
+    between = f"19 times in 20 between {mean['low']:.3g} and {mean['high']:.3g}"
     if mean["noise_hides_it"]:
         return (
             f"- Total variation of {mean['tables']} {what}: on average, {between}. More is not known: noise hides it."
@@ -99,8 +100,11 @@ def _line(what: str, mean: Mapping[str, float]) -> str:
 
 
 def _accuracy_line(found: Mapping[str, Any]) -> str:
+    frequent = found["most_frequent"]
+    within = SURE * frequent["noise_std"]
     return (
         f"- A logistic regression trained on synthetic rows predicts {code(found['target'])} right in {found['accuracy']:.3g} of the rows of "
         f"{found['held_out_units']:,} held-out units, which nothing was made of (19 times in 20 between {found['low']:.3g} and "
-        f"{found['high']:.3g}). Always answering its most frequent value would be right in about {found['most_frequent']['share']:.3g}."
+        f"{found['high']:.3g}). Always answering its most frequent value would be right in about {frequent['share']:.3g} "
+        f"(between {max(0.0, frequent['share'] - within):.3g} and {min(1.0, frequent['share'] + within):.3g})."
     )

@@ -77,12 +77,14 @@ def test_errors_of_single_columns_and_of_pairs_are_told_apart(files):
     page = charged_page(found, "x")
     assert "age × income" in page
     assert "http" not in page
+    assert "`" not in page, "a page is read by people, fields of JSON are not"
 
 
 def test_no_share_of_the_page_is_above_one_and_what_is_noise_is_said_to_be(files):
     found = reported(files, 2_000.0)
     noisy = found["two_way"]["noisy_tv"]
     assert noisy > 1.0
+    assert found["two_way"]["high"] == 1.0
     page = charged_page(found | {"two_way": found["two_way"] | {"tv": 1.2, "low": 0.0, "high": 3.4}}, "x")
     assert found["two_way"]["noise_hides_it"] is True
     assert "noise hides it" in _line("pairs", found["two_way"])
@@ -112,6 +114,9 @@ def test_what_is_accepted_is_decided_on_the_noisy_figure(files):
     assert refused["accept"] == {"one_way_tv": 0.5, "two_way_tv": 0.01, "by": "estimate"}
     assert "not accepted" in charged_page(refused, "x")
     assert reported(files, 2.0)["accepted"] is None
+    assert "Noise hides the estimate" not in charged_page(refused, "x")
+    by_chance = reported(files, 2_000.0, accept={"two_way_tv": 0.9})
+    assert "Noise hides the estimate, so that this says little" in charged_page(by_chance, "x")
     assert reported(files, 2_000.0, accept={"two_way_tv": 0.1, "by": "bound"})["accepted"] is False  # nothing is known
 
 
