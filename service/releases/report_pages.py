@@ -133,12 +133,12 @@ def charged_page(report: Mapping[str, Any], release_id: str) -> str:
 
 
 def decided_by_noise(report: Mapping[str, Any]) -> bool:
-    """Whether what was accepted, or not, is an estimate that noise hides."""
+    """Whether what was accepted, or not, is an estimate that noise hides, and the bounds allow the other answer, too."""
     accept = report["accept"]
     if accept is None or accept["by"] != "estimate":
         return False
-    means = (report[what] for what in ("one_way", "two_way") if f"{what}_tv" in accept)
-    return any(is_hidden(mean) for mean in means)
+    limits = ((report[what], accept[f"{what}_tv"]) for what in ("one_way", "two_way") if f"{what}_tv" in accept)
+    return any(is_hidden(mean) and mean["low"] <= limit < mean["high"] for mean, limit in limits)
 
 
 def is_hidden(mean: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import torch
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import parse_order
 from service.privacy.events import GaussianEvent
-from service.releases.report_pages import charged_page
+from service.releases.report_pages import charged_page, decided_by_noise
 from tests.tiny_mixtures import mixture_files
 from tests.workers.reports.test_owner_figures import ROWS, SCHEMA, as_file, real_frame
 from workers.encoding.table import encode_table
@@ -117,6 +117,12 @@ def test_what_is_accepted_is_decided_on_the_noisy_figure(files):
     assert "Noise hides the estimate" not in charged_page(refused, "x")
     by_chance = reported(files, 2_000.0, accept={"two_way_tv": 0.9})
     assert "Noise hides the estimate, so that this says little" in charged_page(by_chance, "x")
+    for what in ("one_way", "two_way"):
+        sure = {"one_way": None, "two_way": None, what: {"low": 0.0, "high": 0.2, "noise_hides_it": True}}
+        accept = {f"{what}_tv": 0.5, "by": "estimate"}
+        assert not decided_by_noise({**sure, "accept": accept}), "the bounds say the same"
+        assert decided_by_noise({**sure, "accept": {**accept, f"{what}_tv": 0.1}})
+        assert not decided_by_noise({**sure, "accept": {f"{what}_tv": 0.1, "by": "bound"}})
     assert reported(files, 2_000.0, accept={"two_way_tv": 0.1, "by": "bound"})["accepted"] is False  # nothing is known
 
 
