@@ -302,6 +302,7 @@ EXPERIENCE_FIELDS = (
     "reached",
     "one_way_tv",
     "two_way_tv",
+    "date",
 )
 
 
@@ -321,11 +322,12 @@ def _of_tables() -> Iterator[tuple[Any, ...]]:
         runs = [run for run in runs_of(table.name) if run["metrics"].get(score) is not None]
         real = [run["metrics"][score] for run in runs if run["method"] == "real"] or _of_real_rows(table.name)
         for epsilon in sorted({run["epsilon"] for run in runs if run["method"] == "marginals"}):
-            own = [run["metrics"] for run in runs if run["method"] == "marginals" and run["epsilon"] == epsilon]
-            reached, *off = ([metrics[name] for metrics in own] for name in (score, "TV1", "TV2"))
+            own = [run for run in runs if run["method"] == "marginals" and run["epsilon"] == epsilon]
+            reached, *off = ([run["metrics"][name] for run in own] for name in (score, "TV1", "TV2"))
+            oldest = min(run["date"] for run in own)
             if real:
                 yield _experience(
-                    "marginals", "table", table.name, table.rows, table.columns, epsilon, real, reached, off
+                    "marginals", "table", table.name, table.rows, table.columns, epsilon, real, reached, off, oldest
                 )
 
 
@@ -365,11 +367,12 @@ def _experience(
     real: Sequence[float],
     reached: Sequence[float],
     off: Sequence[Sequence[float]] = ((), ()),
+    date: str = "",
 ) -> tuple[Any, ...]:
-    """off: total variation of one- and of two-way tables from the real rows', by seed."""
+    """off: total variation of one- and of two-way tables from the real rows', by seed. date: of the oldest run, where it was kept."""
     of_one, of_two = (f"{np.mean(each):.4f}" if len(each) else "" for each in off)
     means = f"{np.mean(real):.4f}", f"{np.mean(reached):.4f}"
-    return method, holds, name, rows, columns, f"{epsilon:g}", *means, of_one, of_two
+    return method, holds, name, rows, columns, f"{epsilon:g}", *means, of_one, of_two, date
 
 
 def _rows_of(page: Path, section: str) -> list[dict[str, str]]:

@@ -53,6 +53,10 @@ class Experience(Model):
     """Total variation of synthetic from real rows in tables of one column: noise and all that adds to it."""
     two_way_tv: Expected | None = None
     """The same of two columns, measured or not."""
+    runs: int = 0
+    """On these data sets, at every ε that is near,"""
+    earlier: int = 0
+    """and those of them with an earlier version of the method."""
 
     _read: ClassVar[Readers] = {"one_way_tv": Expected.of, "two_way_tv": Expected.of}
 

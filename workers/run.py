@@ -38,25 +38,26 @@ from service.platform.database import database_time
 from service.platform.signing import SigningKey
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.calibration import is_paid
-from service.privacy.events import Events, failures_of
+from service.privacy.events import failures_of
 from service.privacy.filters import Shares, renyi_cost
 from service.releases.models import Release
 from service.releases.refusals import NOT_ACCEPTED, refusal_key
 from workers import lease as leases
 from workers.certificate import certify, state
-from workers.checkpoints import Checkpoint
 from workers.child import CANCEL_SIGNAL, OVER_LIMITS, Limits, limit_myself, was_refused_memory
+from workers.finished import Finished
 from workers.fitting import misfit, says_what_it_costs
 from workers.generators.archive import pack
 from workers.generators.errors import UnusableGeneratorError
 from workers.generators.released import Released
 from workers.held_out import training_rows
 from workers.hooks import Hooks, TrainingStopped
+from workers.kept import Checkpoints
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.interface import run_class
 from workers.plan import Plan
-from workers.reports.files import summary_of, with_report
+from workers.reports.files import has_report, summary_of, with_report, without_report
 from workers.stored_rows import StoredRows
 from workers.training import make_release
 
@@ -102,10 +103,11 @@ class Attempt:
 
     def run(self) -> None:
         """Charge, read, train, publish."""
-        if self.dataset.state == "erased":
-            self.end(failure="erased")
+        finished = self.finished()
+        if self.dataset.state == "erased" and (finished is None or self.release.order.accept is not None):
+            self.end(failure="erased")  # nothing was finished, or its figures can no longer be measured
             return
-        if self.named_public is not None and self.public is None:
+        if self.named_public is not None and self.public is None and finished is None:
             self.end(failure="erased")  # the public rows are gone; nothing was charged by this attempt
             return
         if self.release.cancel_requested:
@@ -124,6 +126,13 @@ class Attempt:
         run_class(self.release.order)  # a method that cannot run here must not be charged
         self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
         posted = self.charge()
+        if finished is None:
+            self.make(posted)
+        else:
+            self.publish_finished(finished, posted)
+
+    def make(self, posted: LedgerEntry) -> None:
+        """Read, train, publish."""
         self.report(self.release.step, "reading")
         plan = Plan(split(self.release.events)[0])
         rows = training_rows(self.release.order, self.release.id, StoredRows(self))
@@ -210,27 +219,47 @@ class Attempt:
         """Bundle under its content hash first, then the one fenced write that makes it visible."""
         if not made.is_private:
             raise NotPrivateError("this generator was trained on test noise")
+        self.publish_finished(self.finish(made, posted), posted)
+
+    def finish(self, made: Released, posted: LedgerEntry) -> Finished:
+        """What is published of it, and the statement that goes with it; kept where a report has still to read rows."""
         others = self.in_transaction(lambda session: ledger.other_releases(session, self.dataset.id, self.release.id))
-
-        def proved() -> tuple[SigningKey, dict[str, Any], list[dict[str, Any]]]:
-            key = self.signing_key()  # read at each try: it may be replaced before the head is signed
-            return key, *log.transparency(self.context, key, posted)
-
-        issued_at = self.in_transaction(database_time)
         statement = state(
             dataset=self.dataset,
             release=self.release,
             posted=posted,
             made=made,
             others=others,
-            issued_at=issued_at,
+            issued_at=self.in_transaction(database_time),
             public=self.public,
         )
         # Before the certificate, which signs them.
         files = made.files(schema=self.dataset.declared_schema, certificate=statement, order=self.release.order_)
-        report, files = with_report(self.release, StoredRows(self), files, self.dataset.declared_schema)
-        statement |= summary_of(report)
-        is_refused = report is not None and report["accepted"] is False
+        finished = Finished(statement, files, made.declares)
+        if has_report(self.release):
+            try:
+                self.checkpoints.put(finished.to_bytes(split(self.release.events)[0]))
+            except Unavailable as error:
+                logger.warning("a finished generator was not kept: %s", error.code)  # the next attempt makes another
+        return finished
+
+    def finished(self) -> Finished | None:
+        """What an earlier attempt has finished and not published."""
+        if self.release.state != "charged" or not has_report(self.release):
+            return None
+        saved = self.checkpoints.get()
+        return None if saved is None else Finished.of(saved)
+
+    def publish_finished(self, finished: Finished, posted: LedgerEntry) -> None:
+        """With its report, or where that could not be made, without; or refuse it by its report."""
+
+        def proved() -> tuple[SigningKey, dict[str, Any], list[dict[str, Any]]]:
+            key = self.signing_key()  # read at each try: it may be replaced before the head is signed
+            return key, *log.transparency(self.context, key, posted)
+
+        report, files = self.reported(finished.files)
+        statement = finished.statement | summary_of(report)
+        is_refused = report is not None and report.get("accepted") is False
         key, transparency, consistency = self.patiently(proved)
         certificate = certify(
             key, statement, {} if is_refused else files, transparency=transparency, consistency=consistency
@@ -240,14 +269,33 @@ class Attempt:
             return
         content = pack(files, certificate)
         bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))
-        self.in_transaction(lambda session: self._make_visible(session, made, bundle_key, json.dumps(certificate)))
+        self.in_transaction(lambda session: self._make_visible(session, finished, bundle_key, json.dumps(certificate)))
         self.checkpoints.discard()
 
-    def _make_visible(self, session: Session, made: Released, bundle_key: str, certificate_json: str) -> None:
+    def reported(self, files: dict[str, bytes]) -> tuple[dict[str, Any] | None, dict[str, bytes]]:
+        """The charged report, where one was ordered, and the files with it. Rows that are gone take the report with them, and nothing else.
+
+        Whether they are gone is public. Of the report nothing was released by then: its noise is drawn after all rows are read.
+        """
+        if has_report(self.release) and self.release.order.accept is None and self.are_rows_gone():
+            return without_report(files)
+        try:
+            return with_report(self.release, StoredRows(self), files, self.dataset.declared_schema)
+        except NotFound:
+            # Erased while they were read; anything else that is not there is a fault.
+            if self.release.order.accept is not None or not self.are_rows_gone():
+                raise
+            return without_report(files)
+
+    def are_rows_gone(self) -> bool:
+        """By the database, now: what this attempt has loaded is older."""
+        return self.in_transaction(lambda session: session.get_one(Dataset, self.dataset.id).state) == "erased"
+
+    def _make_visible(self, session: Session, finished: Finished, bundle_key: str, certificate_json: str) -> None:
         """The release, and where it bought a declaration that, too: both or nothing."""
         leases.publish(session, self.lease, bundle_key=bundle_key, certificate_json=certificate_json)
-        if made.declares is not None:
-            schema = closed(self.dataset.schema, made.declares, str(self.release.id))
+        if finished.declares is not None:
+            schema = closed(self.dataset.schema, finished.declares, str(self.release.id))
             leases.declare(session, self.lease, schema_json=json.dumps(schema))
 
     def refuse(self, record: dict[str, Any]) -> None:
@@ -302,60 +350,6 @@ class Attempt:
         with self.context.transaction() as session:
             release = session.get_one(Release, self.lease.release_id)
             return release, session.get_one(Dataset, release.dataset_id)
-
-
-class Checkpoints:
-    """The checkpoint to go on from: an object in the store, and a fenced write that says that it counts.
-
-    All of it is noisy or public. What is put but never recorded, the sweep removes.
-    """
-
-    def __init__(self, attempt: Attempt, key: str | None) -> None:
-        self._attempt = attempt
-        self._storage = attempt.context.storage
-        self._key = key
-
-    def put(self, checkpoint: bytes) -> None:
-        """Raises `Unavailable` where it was not kept.
-
-        What it holds is recorded first: from the moment it lies in the store, somebody may see it, and must have paid.
-        """
-        lease, earlier = self._attempt.lease, self._key
-        steps = self._steps_in(checkpoint, self._attempt.release.events)
-        with self._attempt.context.transaction() as session:
-            leases.record_steps(session, lease, steps=steps, renyi=self._attempt.cost_after(steps))
-        key = self._storage.put_content(f"checkpoints/{lease.release_id}", checkpoint)
-        with self._attempt.context.transaction() as session:
-            leases.record_checkpoint(session, lease, key=key)
-        self._key = key
-        if earlier is not None and earlier != key:
-            self._storage.delete(earlier)
-
-    def get(self) -> bytes | None:
-        """What earlier attempts left; raises `NotFound` where that is gone, `Tampered` where something else lies there.
-
-        Previews of it may have been seen, and what was seen may not run again: not from an older one put in its place.
-        """
-        key = self._key
-        return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))
-
-    def steps_done(self, events: Events) -> int:
-        """How many steps of the list lie behind the checkpoint."""
-        saved = self.get()
-        return 0 if saved is None else self._steps_in(saved, events)
-
-    @staticmethod
-    def _steps_in(checkpoint: bytes, events: Events) -> int:
-        return Plan(events, Checkpoint.values_of(checkpoint)["position"]).steps_done
-
-    def discard(self) -> None:
-        """After the end, which no longer names it. The sweep removes what a silent store keeps."""
-        if self._key is None:
-            return
-        try:
-            self._storage.delete(self._key)
-        except Unavailable as error:
-            logger.warning("no checkpoint removed: %s", error.code)
 
 
 def main() -> int:

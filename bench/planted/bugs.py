@@ -59,11 +59,13 @@ T_STEP_ORDERS = "tests/service/methods/test_private_step_orders.py"
 TABLE_IDPGAN = "workers/methods/idpgan/tables.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
+KEPT = "workers/kept.py"
 CHILD = "workers/child.py"
 GAN_WORK = "service/methods/idpgan/work.py"
 T_CHARGED_REPORT = "tests/workers/reports/test_charged.py"
 HELD_OUT = "workers/held_out.py"
 ACCURACY = "workers/reports/accuracy.py"
+T_NOT_MADE = "tests/service/http/test_reports_not_made.py"
 T_HELD_OUT_API = "tests/service/http/test_held_out_api.py"
 T_HELD_OUT_CONTRACT = "tests/privacy/test_contracts_held_out.py"
 T_ACCURACY = "tests/workers/reports/test_accuracy.py"
@@ -1731,15 +1733,31 @@ BUGS: tuple[Bug, ...] = (
         "a recorded checkpoint that is gone begins anew, although previews of it were shown",
         (
             (
-                RUN,
+                KEPT,
                 "return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))",
                 (
                     "try:\n            return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))"
-                    "\n        except NotFound:\n            return None"
+                    "\n        except Exception:\n            return None"
                 ),
             ),
         ),
         (T_PREVIEWS,),
+    ),
+    Bug(
+        "rows that are erased while a finished release is measured take it with them at the next attempt",
+        (
+            (
+                RUN,
+                'if self.dataset.state == "erased" and (finished is None or self.release.order.accept is not None):',
+                'if self.dataset.state == "erased":',
+            ),
+        ),
+        (f"{T_NOT_MADE}::test_an_attempt_after_a_crash_publishes_what_was_finished",),
+    ),
+    Bug(
+        "a finished generator lies in the store before its steps are recorded",
+        (("workers/finished.py", '"position": sum(event.count for event in events),', '"position": 0,'),),
+        ("tests/workers/test_recorded_steps.py::test_a_finished_generator_is_all_steps",),
     ),
     # -- what is said of a promise
     Bug(
@@ -2449,12 +2467,12 @@ BUGS: tuple[Bug, ...] = (
         "steps are recorded after their checkpoint is stored",
         (
             (
-                RUN,
+                KEPT,
                 "            leases.record_steps(session, lease, steps=steps, renyi=self._attempt.cost_after(steps))\n        key = self",
                 "            pass\n        key = self",
             ),
             (
-                RUN,
+                KEPT,
                 "            leases.record_checkpoint(session, lease, key=key)\n",
                 (
                     "            leases.record_steps(session, lease, steps=steps, renyi=self._attempt.cost_after(steps))\n"
@@ -2706,7 +2724,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a training goes on from whatever lies in the place of its checkpoint",
-        (("workers/run.py", "self._storage.get_content(key)", "self._storage.get(key)"),),
+        ((KEPT, "self._storage.get_content(key)", "self._storage.get(key)"),),
         ("tests/service/http/test_previews.py::test_the_preview_is_that_of_the_recorded_checkpoint",),
     ),
     Bug(

@@ -26,7 +26,7 @@ def report(
         ),
     ] = None,
     charged: Annotated[
-        bool, typer.Option("--charged", help="The charged report, which is private and for everybody.")
+        bool, typer.Option("--charged", help="The report for everybody, which was measured with noise and charged.")
     ] = False,
     url: Url = None,
     key: Key = None,
@@ -58,8 +58,9 @@ def report(
 def accuracy_in_words(found: Mapping[str, Any]) -> str:
     """The accuracy in a report with held-out units, as a sentence."""
     frequent = found["most_frequent"]
+    share, within = frequent["share"], 1.96 * frequent["noise_std"]
     return (
         f"Trained on synthetic rows, a classifier predicts {visible(str(found['target']))} right in {found['accuracy']:.1%} of the rows of "
         f"{found['held_out_units']:,} held-out units (19 times in 20 between {found['low']:.1%} and {found['high']:.1%}); "
-        f"always the most frequent value: about {frequent['share']:.1%}."
+        f"always the most frequent value: about {share:.1%} (between {max(0.0, share - within):.1%} and {min(1.0, share + within):.1%})."
     )

@@ -25,6 +25,9 @@ ALIKE = 3.0
 FEWEST = 5
 """Runs that a range is given for; of a method that has fewer in all, one is enough."""
 
+REVISED = {"marginals": "2026-11-28"}
+"""When a method was last changed so much that earlier runs are of another one: it lost half of its rules (docs/decisions/0051)."""
+
 UNKNOWN = Message(
     "How far off counts will be does not follow from the price of this method: it trains a generator or measures no tables, and what that "
     "makes of noise depends on the data."
@@ -47,6 +50,13 @@ class Run:
     one_way_tv: float | None
     two_way_tv: float | None
     """Of synthetic from real rows, in the cells of the benches; None of images."""
+    date: str
+    """Of the oldest of its runs; empty where none was kept."""
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether the method was another one."""
+        return self.date < REVISED.get(self.method, "")
 
 
 @cache
@@ -63,7 +73,9 @@ def runs() -> tuple[Run, ...]:
             float(each["epsilon"]),
             float(each["real"]),
             float(each["reached"]),
-            *(float(each[key]) if each[key] else None for key in ("one_way_tv", "two_way_tv")),
+            float(each["one_way_tv"]) if each["one_way_tv"] else None,
+            float(each["two_way_tv"]) if each["two_way_tv"] else None,
+            each["date"],
         )
         for each in csv.DictReader(text.splitlines())
     )
@@ -97,6 +109,8 @@ def _of(alike: Sequence[Run]) -> Experience:
         high=_quantile(lost, 0.9),
         one_way_tv=_expected([run.one_way_tv for run in alike]),
         two_way_tv=_expected([run.two_way_tv for run in alike]),
+        runs=len(alike),
+        earlier=sum(run.is_earlier for run in alike),
     )
 
 
@@ -131,6 +145,21 @@ def _distances(found: Experience) -> str:
     )
 
 
+def _of_earlier(found: Experience) -> str:
+    """What the figures are of another version of."""
+    if not found.earlier:
+        return ""
+    if found.earlier == found.runs:
+        return Message("All of this was with an earlier version of this method.")
+    return plural(
+        "Of these %(runs)s runs, %(earlier)s was with an earlier version of this method.",
+        "Of these %(runs)s runs, %(earlier)s were with an earlier version of this method.",
+        found.earlier,
+        runs=found.runs,
+        earlier=found.earlier,
+    )
+
+
 def in_words(found: Experience, holds: str) -> str:
     """What runs reached, as a sentence."""
     lower = Message("lower by %(median)s", median=_lost(found.median))
@@ -151,7 +180,7 @@ def in_words(found: Experience, holds: str) -> str:
             count=found.tables,
             lower=lower,
         )
-        return sentences(scores, _distances(found))
+        return sentences(scores, _distances(found), _of_earlier(found))
     return plural(
         "Experience, not a promise: on %(count)s set of images of such a size at such an ε, classifiers trained on such images had an "
         "accuracy %(lower)s than those trained on the real ones.",

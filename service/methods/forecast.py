@@ -69,6 +69,10 @@ class Experience:
     """Total variation of synthetic from real rows in tables of one column: noise and all that adds to it."""
     two_way_tv: Expected | None = None
     """The same of two columns, whether they are measured or not."""
+    runs: int = 0
+    """On these data sets, at every ε that is near,"""
+    earlier: int = 0
+    """and those of them with an earlier version of the method."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from service.privacy.filters import NANO
 from service.releases import service as releases
 from service.releases.models import ACTIVE
 from service.releases.names import shown_name
+from service.releases.not_made import report_not_made
 from service.releases.refusals import NOT_ACCEPTED
 from service.releases.sampling import SampleRequest, bundle_reply, picture_reply, sample_response, typed_request
 from service.requests.problems import status_of
@@ -53,6 +54,7 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
     release = releases.find(context, visitor.principal, release_id)
     dataset = datasets.find(context, visitor.principal, release.dataset_id)
     is_image = isinstance(dataset.declared_schema, ImageSchema)
+    not_made = report_not_made(release.certificate)
     return {
         "release": release,
         "dataset": dataset,
@@ -63,7 +65,9 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
         "has_answers": CATALOGUE[release.order_["method"]].returns == "answers",
         "is_active": release.state in ACTIVE,
         "has_report": release.order_.get("report") is not None
-        and (release.state == "published" or release.failure == NOT_ACCEPTED),
+        and (release.state == "published" or release.failure == NOT_ACCEPTED)
+        and not_made is None,
+        "report_not_made": not_made,
         "has_owner_report": bool(release.order_.get("owner_report")) and is_owner(visitor),
         "is_owner": is_owner(visitor),
         "formats": [

@@ -21,7 +21,7 @@ from service.pages.rendering import page
 from service.pages.synthetic import MOST_COLUMNS_OF_PAIRS
 from service.pages.words import AMONG, ATTACKED, LEARNERS, SCORES, SETS
 from service.releases import reports
-from service.releases.report_pages import charged_page, owner_page
+from service.releases.report_pages import charged_page, decided_by_noise, owner_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,7 +43,16 @@ def read_report(request: Request, release_id: uuid.UUID, context: ContextOf, vis
     report = reports.read_report(context, visitor.principal, request.app.state.bundles, release_id)
     pairs = sorted(report["pairs"], key=_over_noise, reverse=True)
     shown = shown_of(context, visitor, release_id)
-    return page(request, "report.html", signed_in=visitor, **shown, report=report, pairs=pairs, pairs_shown=PAIRS_SHOWN)
+    return page(
+        request,
+        "report.html",
+        signed_in=visitor,
+        **shown,
+        report=report,
+        pairs=pairs,
+        pairs_shown=PAIRS_SHOWN,
+        is_hidden=decided_by_noise(report),
+    )
 
 
 @router.get("/releases/{release_id}/report.html", name="read_report")

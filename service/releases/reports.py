@@ -13,6 +13,7 @@ from service.base.messages import Message, Text
 from service.datasets import owner_reports
 from service.datasets import repository as datasets
 from service.releases import repository
+from service.releases.not_made import report_not_made
 from service.releases.refusals import NOT_ACCEPTED, refusal_key
 from service.releases.report_pages import MEMBER
 
@@ -90,6 +91,9 @@ def read_report(context: Context, principal: Principal, bundles: Bundles, releas
                 Message("this release is %(state)s; its report comes with it", state=Text(release.state)),
                 state=release.state,
             )
+        not_made = report_not_made(release.certificate)
+        if not_made is not None:
+            raise NotInRelease(not_made, holds="generator")
         audit.record(session, principal, "release", release_id)
     if not is_refused:
         with zipfile.ZipFile(io.BytesIO(context.storage.get_content(bundles.checked_key(release)))) as archive:

@@ -13,6 +13,7 @@ from service.methods.pricing import Price
 from service.platform.paging import NEXT
 from service.releases.models import Release
 from service.releases.names import shown_name
+from service.releases.not_made import report_not_made
 
 State = Literal["reserved", "charged", "published", "failed", "voided"]
 
@@ -104,6 +105,8 @@ class ExperienceReply(BaseModel):
         ),
     ] = None
     two_way_tv: Annotated[ExpectedReply | None, Field(description="The same of two columns, measured or not.")] = None
+    runs: Annotated[int, Field(description="On these data sets, at every ε that is near.")] = 0
+    earlier: Annotated[int, Field(description="Of these runs, those with an earlier version of the method.")] = 0
 
 
 class ForecastReply(BaseModel):
@@ -193,7 +196,12 @@ class ReleaseReply(BaseModel):
     estimate: Annotated[
         EstimateReply | None, Field(description="Null where it was ordered before there were estimates.")
     ]
-    warnings: Annotated[list[str], Field(description="What the quote of this order warns of, as it was placed.")]
+    warnings: Annotated[
+        list[str],
+        Field(
+            description="What the quote of this order warned of, as it was placed; and, once published, that its report could not be made."
+        ),
+    ]
     progress: Progress
     certificate: dict[str, Any] | None
     failure: Annotated[
@@ -221,7 +229,7 @@ class ReleaseReply(BaseModel):
             ),
             priority=release.priority,
             estimate=None if release.estimate is None else EstimateReply(**release.estimate),
-            warnings=(release.estimate or {}).get("warnings", []),
+            warnings=_warnings_of(release),
             progress=Progress(step=release.step, steps=release.steps, phase=release.phase),
             certificate=_without_proofs(release.certificate),
             failure=release.failure,
@@ -236,6 +244,11 @@ class ReleaseReply(BaseModel):
                 certificate=f"{here}/certificate",
             ),
         )
+
+
+def _warnings_of(release: Release) -> list[str]:
+    not_made = report_not_made(release.certificate)
+    return [*(release.estimate or {}).get("warnings", []), *([] if not_made is None else [not_made])]
 
 
 def _without_proofs(certificate: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -408,6 +408,7 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
             )
             self.release = SimpleNamespace(
                 id=uuid.UUID(int=1),
+                state="reserved",
                 order=order_for(0.5, 1),
                 order_={},
                 events=(SampledStepEvent(0.5, 1.0, None, 1),),

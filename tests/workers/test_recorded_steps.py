@@ -15,6 +15,7 @@ from tests.bare_rows import add_bare_dataset, add_bare_release
 from tests.reservations import claim, reserve
 from workers import lease as leases
 from workers.checkpoints import Checkpoint
+from workers.finished import Finished
 from workers.run import Attempt
 
 EVENTS = (GaussianEvent("label_counts", 8.0), SampledStepEvent(0.5, 4.0, 8.0, 20))
@@ -86,6 +87,15 @@ def test_steps_are_recorded_before_their_checkpoint_lies_in_the_store(attempt, a
     assert at_the_store == [(STEPS, paid)] * 2
     attempt.checkpoints.put(checkpoint(TAKEN + 1))
     assert at_the_store[-1] == (STEPS + 1, attempt.cost_after(STEPS + 1))
+
+
+def test_a_finished_generator_is_all_steps(attempt, at_the_store):
+    """What is kept while its report is made holds all that was released, so that no stop pays for less."""
+    finished = Finished({"format": 3}, {"model.onnx": b"weights"}, {"city": {"enum": ["Rome"]}})
+    attempt.checkpoints.put(finished.to_bytes(EVENTS))
+    assert at_the_store == [(20, attempt.cost_after(20))]
+    assert Finished.of(attempt.checkpoints.get()) == finished
+    assert Finished.of(checkpoint()) is None
 
 
 def test_a_stop_pays_for_what_the_store_may_have_shown(attempt, monkeypatch):

@@ -45,7 +45,8 @@ PRECISION_EXPONENT = 2 / 3
 SAYS = (
     "Noisy tables of counts of the real rows, charged as the last event of the price list, compared with rows of the finished generator. `noisy_tv` is total "
     "variation with what noise adds, `of_noise_alone` what a generator without any error would show, `noise_std` its standard error at most. "
-    "The means are corrected for noise, between bounds that hold 19 times in 20. "
+    "The truth of the means is between `low` and `high` 19 times in 20; `tv` is an estimate without the bias of noise. Where `noise_hides_it`, `tv` says nothing: it "
+    "may be many times too large, and only the bounds count. "
 )
 OF_ALL = "All real rows were used to make the generator."
 OF_OTHERS = (
@@ -201,7 +202,9 @@ def _mean(tables: Sequence[NoisyTable]) -> dict[str, float]:
     return {
         "tables": len(tables),
         "noisy_tv": found.noisy,
-        "tv": found.estimate,
-        "low": found.low,
-        "high": found.high,
+        # What they are of is a share: more than 1 is noise.
+        "tv": min(1.0, found.estimate),
+        "low": min(1.0, found.low),
+        "high": min(1.0, found.high),
+        "noise_hides_it": found.is_hidden,
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from service.domain.image_schema import ImageSchema
+from service.methods.forecast import SURE
 from service.methods.report import split
+from service.releases.not_made import ROWS_ERASED
 from service.releases.report_pages import MEMBER, PAGE, accepted_in_words, charged_page
 from workers.generators.archive import to_json
 from workers.generators.markdown import code
@@ -22,6 +24,20 @@ if TYPE_CHECKING:
     from workers.sources import Source
 
 CARD = "MODEL_CARD.md"
+NOT_MADE = (
+    "\n## How far off it is\n\nIt was not measured: the rows were erased, or their deletion date came, before the report that was ordered could be made. "
+    "Of the event of the report (the last of the price list) nothing was released. What was charged stays charged, so the stated ε is an upper bound.\n"
+)
+
+
+def has_report(release: Release) -> bool:
+    """Whether the event of a charged report is on its price list."""
+    return bool(split(release.events)[1])
+
+
+def without_report(files: Mapping[str, bytes]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """In place of `with_report` where the rows are gone: why there is none, for the certificate, and the same for the card."""
+    return {"not_made": ROWS_ERASED}, {**files, CARD: files[CARD] + NOT_MADE.encode()}
 
 
 def with_report(
@@ -44,7 +60,7 @@ def summary_of(report: Mapping[str, Any] | None) -> dict[str, Any]:
     """What the certificate has of it."""
     if report is None:
         return {}
-    names = ("one_way", "two_way", "accuracy", "accept", "accepted")
+    names = ("one_way", "two_way", "accuracy", "accept", "accepted", "not_made")
     return {"report": {name: report[name] for name in names if name in report}}
 
 
@@ -75,12 +91,20 @@ def _section(report: Mapping[str, Any]) -> str:
 
 
 def _line(what: str, mean: Mapping[str, float]) -> str:
-    return f"- Total variation of {mean['tables']} {what}: {mean['tv']:.3g} on average (19 times in 20 between {mean['low']:.3g} and {mean['high']:.3g})."
+    between = f"19 times in 20 between {mean['low']:.3g} and {mean['high']:.3g}"
+    if mean["noise_hides_it"]:
+        return (
+            f"- Total variation of {mean['tables']} {what}: on average, {between}. More is not known: noise hides it."
+        )
+    return f"- Total variation of {mean['tables']} {what}: {mean['tv']:.3g} on average ({between})."
 
 
 def _accuracy_line(found: Mapping[str, Any]) -> str:
+    frequent = found["most_frequent"]
+    within = SURE * frequent["noise_std"]
     return (
         f"- A logistic regression trained on synthetic rows predicts {code(found['target'])} right in {found['accuracy']:.3g} of the rows of "
         f"{found['held_out_units']:,} held-out units, which nothing was made of (19 times in 20 between {found['low']:.3g} and "
-        f"{found['high']:.3g}). Always answering its most frequent value would be right in about {found['most_frequent']['share']:.3g}."
+        f"{found['high']:.3g}). Always answering its most frequent value would be right in about {frequent['share']:.3g} "
+        f"(between {max(0.0, frequent['share'] - within):.3g} and {min(1.0, frequent['share'] + within):.3g})."
     )

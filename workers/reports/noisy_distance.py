@@ -54,6 +54,11 @@ class MeanDistance:
     low: float
     high: float
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether noise may be all that is seen, or hides how far from everything it is: then the estimate says nothing. By noisy figures alone."""
+        return self.low <= 0.0 < self.high or self.high > 1.0
+
 
 def mean_distance(tables: Sequence[NoisyTable]) -> MeanDistance:
     """Noise makes every |difference| larger, by E|z| where there is no difference and by hardly anything where it is large.

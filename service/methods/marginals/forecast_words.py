@@ -174,7 +174,7 @@ def warnings(order: MarginalsOrder, noisy: NoisyCounts, shape: TableShape, said:
         found.append(
             Message(
                 "This order buys next to nothing: its rows will be mostly noise. Even in one column a group would need about %(rows)s "
-                "rows to be told apart from an empty one, and there are %(units)s units in all. Ask for a larger ε.",
+                "rows to be told apart from an empty one, and the release is made of %(units)s units. Ask for a larger ε.",
                 rows=in_digits(rows),
                 units=whole(noisy.units),
             )
@@ -183,7 +183,7 @@ def warnings(order: MarginalsOrder, noisy: NoisyCounts, shape: TableShape, said:
         found.append(
             Message(
                 "This order buys little: in one column, a group of less than about %(rows)s rows cannot be told apart from "
-                "an empty one, and there are %(units)s units in all.",
+                "an empty one, and the release is made of %(units)s units.",
                 rows=in_digits(rows),
                 units=whole(noisy.units),
             )

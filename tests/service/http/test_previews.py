@@ -17,10 +17,11 @@ from tests.tiny_images import image_schema, make_images, npz
 from workers import lease as leases
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
+from workers.kept import Checkpoints
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.images import PREVIEWED, ImageIdpgan
 from workers.plan import Plan
-from workers.run import Attempt, Checkpoints
+from workers.run import Attempt
 
 ORDER = {"method": "idpgan", "epsilon": 1, "steps": 30, "image_networks": {"generator_channels": [4]}}
 

@@ -167,6 +167,14 @@ def test_experience_is_of_tables_alike_and_says_how_many():
     assert found.experience.one_way_tv.expected < found.experience.two_way_tv.expected
     (said,) = (s for s in found.sentences if s.startswith("Experience"))
     assert "From the real rows, tables of one column were " in said
+    assert found.experience.tables <= found.experience.runs
+    assert 0 < found.experience.earlier < found.experience.runs
+    assert said.endswith(
+        f"Of these {found.experience.runs} runs, {found.experience.earlier} were with an earlier version of this method."
+    )
+    tenth = quoted(0.1, schema={**PENGUINS, "target": "sex"}, units=3_000)
+    assert tenth.experience.earlier == tenth.experience.runs
+    assert "All of this was with an earlier version of this method." in " ".join(tenth.sentences)
     assert quoted(1.0, units=3_000).experience is None  # nothing to predict
 
 

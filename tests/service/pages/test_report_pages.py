@@ -74,6 +74,7 @@ def test_the_charged_report_is_for_everybody_who_may_read_the_release(open_as, s
     assert "of the rows" in page
     assert "100 were held out: nothing was made of them" in page
     assert "predicts rich right in" in page
+    assert re.search(r"the most frequent value would be right in about [\d.]+ % \(between", page.replace("\xa0", " "))
     for one in report["columns"]:
         assert f'<th scope="row">{one["column"]}</th>' in page
     assert all(" × ".join(one["columns"]) in page for one in report["pairs"])

@@ -9,7 +9,7 @@ import torch
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import parse_order
 from service.privacy.events import GaussianEvent
-from service.releases.report_pages import charged_page
+from service.releases.report_pages import charged_page, decided_by_noise
 from tests.tiny_mixtures import mixture_files
 from tests.workers.reports.test_owner_figures import ROWS, SCHEMA, as_file, real_frame
 from workers.encoding.table import encode_table
@@ -17,6 +17,7 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan, StepNotOnPlan
 from workers.reports import charged
 from workers.reports.charged import charged_report, layout_of, tables_of
+from workers.reports.files import _line
 from workers.reports.rows import domain_of
 from workers.sources import GivenTable
 
@@ -67,19 +68,27 @@ def test_errors_of_single_columns_and_of_pairs_are_told_apart(files):
     assert found["one_way"]["tv"] < 0.02
     assert 0.15 < found["two_way"]["tv"] < 0.3
     assert found["two_way"]["low"] < found["two_way"]["tv"] < found["two_way"]["high"]
+    assert found["two_way"]["noise_hides_it"] is False
+    estimate = f"{found['two_way']['tv']:.4g}"
+    assert f'<td class="n">{estimate}</td>' in charged_page(found, "x")
+    assert f"{found['two_way']['tv']:.3g} on average" in _line("pairs", found["two_way"])
     pairs = {tuple(one["columns"]): one["noisy_tv"] for one in found["pairs"]}
     assert pairs["age", "income"] > 2 * pairs["sex", "rich"]
     page = charged_page(found, "x")
     assert "age × income" in page
     assert "http" not in page
+    assert "`" not in page, "a page is read by people, fields of JSON are not"
 
 
 def test_no_share_of_the_page_is_above_one_and_what_is_noise_is_said_to_be(files):
     found = reported(files, 2_000.0)
     noisy = found["two_way"]["noisy_tv"]
     assert noisy > 1.0
+    assert found["two_way"]["high"] == 1.0
     page = charged_page(found | {"two_way": found["two_way"] | {"tv": 1.2, "low": 0.0, "high": 3.4}}, "x")
-    assert f'<td class="n">1</td><td class="n">0</td><td class="n">1</td><td class="n">{noisy:.4g}</td>' in page
+    assert found["two_way"]["noise_hides_it"] is True
+    assert "noise hides it" in _line("pairs", found["two_way"])
+    assert f'<td class="n">0</td><td class="n">1</td><td>noise hides it</td><td class="n">{noisy:.4g}</td>' in page
     assert "nothing but noise" in page
     assert "nothing but noise" not in charged_page(reported(files, 2.0), "x")
 
@@ -105,6 +114,15 @@ def test_what_is_accepted_is_decided_on_the_noisy_figure(files):
     assert refused["accept"] == {"one_way_tv": 0.5, "two_way_tv": 0.01, "by": "estimate"}
     assert "not accepted" in charged_page(refused, "x")
     assert reported(files, 2.0)["accepted"] is None
+    assert "Noise hides the estimate" not in charged_page(refused, "x")
+    by_chance = reported(files, 2_000.0, accept={"two_way_tv": 0.9})
+    assert "Noise hides the estimate, so that this says little" in charged_page(by_chance, "x")
+    for what in ("one_way", "two_way"):
+        sure = {"one_way": None, "two_way": None, what: {"low": 0.0, "high": 0.2, "noise_hides_it": True}}
+        accept = {f"{what}_tv": 0.5, "by": "estimate"}
+        assert not decided_by_noise({**sure, "accept": accept}), "the bounds say the same"
+        assert decided_by_noise({**sure, "accept": {**accept, f"{what}_tv": 0.1}})
+        assert not decided_by_noise({**sure, "accept": {f"{what}_tv": 0.1, "by": "bound"}})
     assert reported(files, 2_000.0, accept={"two_way_tv": 0.1, "by": "bound"})["accepted"] is False  # nothing is known
 
 

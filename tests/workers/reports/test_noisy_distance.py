@@ -38,6 +38,7 @@ def test_of_a_generator_without_error_nothing_is_claimed():
     found = mean_distance(made)
     assert found.estimate < 0.3 * found.noisy
     assert found.high > found.estimate
+    assert found.is_hidden
     noisy = np.mean([table.total_variation for table in made])
     assert noisy == pytest.approx(np.mean([table.of_noise_alone for table in made]), rel=0.1)
     assert abs(noisy - found.noisy) < 1e-12
@@ -62,6 +63,19 @@ def test_without_noise_the_estimate_is_the_distance_itself():
     table = NoisyTable(np.array([0.1, -0.1, 0.0]), np.zeros(3))
     found = mean_distance([table])
     assert found.noisy == found.estimate == found.low == found.high == pytest.approx(0.1)
+    assert not found.is_hidden
+
+
+def test_an_estimate_that_is_shown_is_near_the_truth():
+    """Where noise dominates, `tv` may be many times too large; then it is said to be hidden."""
+    random, hidden = np.random.default_rng(3), []
+    for error in np.geomspace(1e-5, 3e-3, 24):
+        made, truth = tables_with(random, error=error, noise=1e-3)
+        found = mean_distance(made)
+        hidden.append(found.is_hidden)
+        assert found.is_hidden or truth / 2 < found.estimate < 2 * truth
+    assert hidden[0]
+    assert not hidden[-1]
 
 
 @pytest.mark.parametrize("error", [0.0, 2e-4])
