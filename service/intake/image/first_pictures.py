@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.domain.image_schema import ImageSchema
+    from service.intake.image.reading import Images
     from service.intake.limits import IngestLimits
     from service.intake.sealed import SealedFile
 
@@ -34,9 +35,12 @@ def first_pictures(file: SealedFile, schema: ImageSchema, limits: IngestLimits) 
     schema that its owner may have corrected until then.
     """
     try:
-        pixels, labels = next(open_images(file, schema, limits).chunks())
-    except (InvalidFile, TooLarge, StopIteration):
+        chunks = _first_chunks(open_images(file, schema, limits))
+    except (InvalidFile, TooLarge):
         return []
+    if not chunks:
+        return []
+    pixels, labels = (np.concatenate(part) for part in zip(*chunks, strict=True))
     names = schema.class_names
     return [
         {
@@ -46,6 +50,16 @@ def first_pictures(file: SealedFile, schema: ImageSchema, limits: IngestLimits) 
         }
         for place in _chosen(labels)
     ]
+
+
+def _first_chunks(images: Images) -> list[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
+    """One, and further ones where images are so large that it holds fewer than are shown."""
+    found = []
+    for chunk in images.chunks():
+        found.append(chunk)
+        if sum(len(labels) for _, labels in found) >= PICTURES:
+            break
+    return found
 
 
 def _chosen(labels: NDArray[np.uint16]) -> list[int]:

@@ -55,6 +55,12 @@ def test_a_large_one_becomes_small_and_keeps_its_form(shown):
         assert picture[-1].max() == 0
 
 
+def test_as_many_are_shown_where_a_chunk_holds_a_few(shown):
+    pixels = np.zeros((20, 512, 512, 3), dtype=np.uint8)
+    found = shown(npz(pixels, np.zeros(20, dtype=np.int64)), height=512, width=512, channels=3, classes=1)
+    assert [place for place, _, _ in found] == list(range(1, PICTURES + 1))
+
+
 def test_more_classes_than_pictures_are_no_more_pictures(shown):
     labels = np.arange(30)
     found = shown(npz(np.zeros((30, 6, 5, 1), dtype=np.uint8), labels), classes=30)
@@ -65,3 +71,4 @@ def test_what_will_be_refused_shows_nothing(shown):
     content = pictures(np.zeros((2, 6, 5, 1), dtype=np.uint8), np.array([0, 1]))
     assert shown(content)
     assert shown(content, height=7) == []
+    assert shown(npz(np.zeros((0, 6, 5, 1), dtype=np.uint8), np.zeros(0, dtype=np.int64))) == []
