@@ -263,12 +263,27 @@ def erase_expired(context: Context) -> int:
     return len(expired)
 
 
-def remaining_shares(context: Context, dataset_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, float]:
-    """What is left of each of several budgets, 0 to 1, in the account that has more room."""
+@dataclass(frozen=True, slots=True)
+class BudgetLeft:
+    """What is left of a dataset's budget, as `BudgetReply` has it."""
+
+    remaining_share: float
+    largest_next_epsilon: float
+
+
+def budgets_left(context: Context, found: Sequence[Dataset]) -> dict[uuid.UUID, BudgetLeft]:
+    """Of several datasets at once."""
     with context.statement() as session:
-        balances = ledger_repository.balances_of(session, dataset_ids)
+        balances = ledger_repository.balances_of(session, [each.id for each in found])
     left = {balance.dataset_id: ledger.Remaining.of(balance) for balance in balances}
-    return {each: max(amounts.simple, amounts.renyi) / NANO for each, amounts in left.items()}
+    return {each.id: _left_of(left[each.id], each.budget) for each in found}
+
+
+def _left_of(left: ledger.Remaining, budget: Budget) -> BudgetLeft:
+    return BudgetLeft(
+        remaining_share=max(left.simple, left.renyi) / NANO,
+        largest_next_epsilon=largest_next_epsilon(budget, Shares(left.simple, _rounded_down(left.renyi))),
+    )
 
 
 def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:
@@ -276,6 +291,7 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
     with context.driver() as connection:
         account = repository.find_account(connection, principal.tenant_id, dataset_id)
     left = ledger.Remaining.of(account)
+    allowed = _left_of(left, account.budget)
     return BudgetReply(
         epsilon=account.epsilon,
         delta=account.delta,
@@ -288,9 +304,9 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
                 remaining=left.renyi,
             ),
         ),
-        remaining_share=max(left.simple, left.renyi) / NANO,
+        remaining_share=allowed.remaining_share,
         epsilon_spent=_epsilon_spent(account, account.budget),
-        largest_next_epsilon=largest_next_epsilon(account.budget, Shares(left.simple, _rounded_down(left.renyi))),
+        largest_next_epsilon=allowed.largest_next_epsilon,
     )
 
 

@@ -26,7 +26,8 @@ def draft_of(upload: SealedFile, limits: IngestLimits, scratch_dir: Path | None,
 
     `kind` (table or image), `schema` (every named column is in it, those that should stay out with a role), `findings` by
     column and `notices`, both as `service.base.carried` packs them, `repeating` (columns that may say whose row it is, in
-    which the same value stands in several rows, or null where that is not known), and `names` and `rows` of the preview, cut short. Raises `InvalidFile` or `TooLarge`.
+    which the same value stands in several rows, or null where that is not known), and `names` and `rows` of the preview, cut
+    short; of images `pictures` instead (`service.intake.image.first_pictures`). Raises `InvalidFile` or `TooLarge`.
     """
     with SealedFile.create(scratch_dir) as scratch:
         job = {

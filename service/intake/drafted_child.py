@@ -11,8 +11,10 @@ from PIL import JpegImagePlugin, PngImagePlugin
 from service.base.carried import packed
 from service.base.errors import TooLarge
 from service.base.messages import Message
+from service.domain.image_schema import ImageSchema
 from service.intake import child
 from service.intake.image.draft import are_images, draft_images
+from service.intake.image.first_pictures import first_pictures
 from service.intake.limits import IngestLimits
 from service.intake.room import Room
 from service.intake.sealed import SealedFile
@@ -47,7 +49,9 @@ def draft(document: dict[str, Any]) -> dict[str, Any]:
 
 def _image_draft(upload: SealedFile, limits: IngestLimits) -> dict[str, Any]:
     schema = draft_images(upload, limits)
-    return {"kind": "image", "schema": schema, "findings": {}, "notices": [], "names": [], "rows": []}
+    pictures = first_pictures(upload, ImageSchema.model_validate(schema), limits)
+    without_rows: dict[str, Any] = {"findings": {}, "notices": [], "names": [], "rows": []}
+    return {"kind": "image", "schema": schema, "pictures": pictures, **without_rows}
 
 
 def _table_draft(upload: SealedFile, limits: IngestLimits, document: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from importlib.resources import files
 from service.base.messages import Figure, Message, plural, sentences
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
+from service.methods.few_images import too_few_images
 from service.methods.forecast import Expected, Experience, Forecast, in_digits
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, Order
 from service.privacy.events import Events
@@ -199,7 +200,8 @@ def only_experience(method: str) -> Callable[[Order, Events, Facts], Forecast]:
         holds = "image" if isinstance(facts.shape(DEFAULT_NUMERIC_BINS), ImageShape) else "table"
         found = experience_of(method, holds, facts, order)
         said = Message("No measured run was similar to this order.") if found is None else in_words(found, holds)
-        return Forecast((UNKNOWN, said), experience=found)
+        few = too_few_images(order, facts) if holds == "image" else None
+        return Forecast((UNKNOWN, said), () if few is None else (few,), experience=found)
 
     return forecast
 

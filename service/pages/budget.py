@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.datasets.schemas import BudgetReply, SimpleAccount
+    from service.datasets.service import BudgetLeft
     from service.releases.models import Release
 
 
@@ -21,23 +22,16 @@ _HARDLY_ANYTHING = 0.001
 """Of the whole budget: what the page writes as less than 0.1 %."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
-    """What is left of a budget."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left of a budget, in short."""
 
     epsilon: float
-    delta: float
-    spent: float
-    """As a share of the account that has more room."""
+    """Of the whole."""
     remaining: float
+    """As a share of the account that has more room."""
     largest_next_epsilon: float
     """To three digits, never rounded up: what a page says fits must fit."""
-    like_the_last: int | None
-    """How many more releases like the newest one fit; None where there was none."""
-    last_epsilon: float | None
-    simple: float
-    """Used of this account, as a share."""
-    renyi: float
 
     @property
     def is_empty(self) -> bool:
@@ -48,6 +42,30 @@ class Gauge:
     def is_nearly_empty(self) -> bool:
         """Whether so little fits that it buys next to nothing, of however many releases there might be room for."""
         return self.remaining < _HARDLY_ANYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge(Left):
+    """The same with what it is for."""
+
+    delta: float
+    spent: float
+    """As a share of the account that has more room."""
+    like_the_last: int | None
+    """How many more releases like the newest one fit; None where there was none."""
+    last_epsilon: float | None
+    simple: float
+    """Used of this account, as a share."""
+    renyi: float
+
+
+def left_of(epsilon: float, budget: BudgetLeft) -> Left:
+    """Of a dataset in a list."""
+    return Left(
+        epsilon=epsilon,
+        remaining=budget.remaining_share,
+        largest_next_epsilon=rounded_down(budget.largest_next_epsilon),
+    )
 
 
 def gauge(budget: BudgetReply, releases: Sequence[Release]) -> Gauge:

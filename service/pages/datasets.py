@@ -12,7 +12,7 @@ from service.datasets import service as datasets
 from service.datasets.schemas import warnings_of
 from service.domain.image_schema import ImageSchema
 from service.pages.apart import first_of
-from service.pages.budget import gauge
+from service.pages.budget import gauge, left_of
 from service.pages.declared import open_of, shown_of
 from service.pages.doors import PageRoute, Reader, Visitor
 from service.pages.rendering import page
@@ -41,13 +41,13 @@ def list_datasets(
 ) -> Response:
     """All datasets of the tenant, newest first."""
     found, following = datasets.list_page(context, visitor.principal, Page.of(DATASETS_OF_A_PAGE, before))
-    remaining = datasets.remaining_shares(context, [each.id for each in found])
+    budgets = datasets.budgets_left(context, found)
     return page(
         request,
         "datasets.html",
         signed_in=visitor,
         datasets=found,
-        remaining=remaining,
+        left={each.id: left_of(each.epsilon, budgets[each.id]) for each in found},
         following=following,
         is_first=not before,
     )

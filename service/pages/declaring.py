@@ -11,18 +11,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from imprimatur.draft_marks import DRAFT, is_marked
-from service.base.errors import DraftSchema, InvalidInput
-from service.base.messages import Message
-from service.base.text import read_json, some_of, ungrouped
+from service.base.errors import InvalidInput
+from service.base.text import read_json
 from service.domain.field_schema import WORDS_OF_A_DOMAIN, has_at_most
-from service.domain.image_schema import is_image_schema, parse_schema
-from service.domain.privacy_unit import parse_privacy_unit
-from service.pages.apart import require_apart
 from service.pages.column_form import ROLES, TYPES, ColumnForm
 from service.pages.findings import findings_of
-from service.pages.purchases import is_bought, own_words, price_of, require_purchases, says_nothing, with_purchase
-from service.pages.typed_domains import require_domains
-from service.pages.typed_values import lines_of, refuse_ambiguous, shown_texts, text_of, value_of, values_of
+from service.pages.purchases import is_bought, own_words, price_of, says_nothing, with_purchase
+from service.pages.typed_values import lines_of, shown_texts, text_of, value_of, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +25,6 @@ if TYPE_CHECKING:
 _WITH_CATEGORIES = ("string", "integer", "number")
 _OF_THE_DRAFT = f"{DRAFT}: what stands here was read from the rows and is not declared yet."
 _OF_A_RANGE = frozenset({"decimals", "trailingZeros", "bins", "edges"})
-_NAMES_SAID = 5
 
 
 def column_forms(document: Mapping[str, Any], draft: Mapping[str, Any]) -> list[ColumnForm]:
@@ -78,84 +72,13 @@ def with_columns(
     return changed
 
 
-def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Schema and privacy unit as they are published. Raises what is still to be said or mended, in a sentence.
-
-    `draft` is private: what it says of the rows is asked here, and is not in what is published.
-    """
-    if (text := filled.get("json_text")) is not None:
-        if from_text(text) is not None:
-            raise InvalidInput(
-                Message(
-                    "The JSON was changed and is not in use yet: press the button below it, or put the former JSON back"
-                ),
-                where="schema",
-            )
-        read_json(text, "schema")
-        raise InvalidInput(Message("schema: the JSON must be an object"), where="schema")
-    unit = _unit_of(filled)
-    if unit is None:
-        require_apart(filled["unit"], draft)
-    document = dict(filled["document"])
-    if not is_image_schema(document):
-        said = fields_of(document)
-        kept = [field for field in said if unit is None or field.get("name") != unit.get("column")]
-        open_ = [str(field.get("name", "")) for field in kept if _is_to_be_ticked(field)]
-        if open_:
-            raise DraftSchema(
-                Message(
-                    "%(columns)s: this was read from the rows. Tick that it is public knowledge, or write what is "
-                    "publicly known instead and tick it then; or leave the column out",
-                    columns=_listed(open_),
-                ),
-                where="schema",
-                columns=open_,
-            )
-        require_purchases(kept)
-        refuse_ambiguous(kept)
-        require_domains(kept)
-        document["fields"] = [_undrafted(field) for field in kept]
-    parse_schema(document | {"description": None} if is_marked(document) else document)
-    if not filled.get("declared"):
-        raise DraftSchema(
-            Message("Go through the columns, and tick at the end that this is your declaration: a schema is public"),
-            where="schema",
-        )
-    return _undrafted(document), unit
-
-
-def _unit_of(filled: Mapping[str, Any]) -> dict[str, Any] | None:
-    said = filled["unit"]
-    if said.get("several") not in {"no", "yes"}:
-        raise InvalidInput(Message("Say whether several rows may be about one person"), where="privacy_unit")
-    if said["several"] == "no":
-        return None
-    try:
-        most = int(ungrouped(said.get("most", "").strip()))
-    except ValueError:
-        most = 0
-    if most < 1:
-        raise InvalidInput(
-            Message("Say in a whole number how many rows one person may have at most"), where="privacy_unit"
-        )
-    missing = {"missing": "own_unit"} if said.get("missing") == "own_unit" else {}
-    if is_image_schema(filled["document"]):
-        unit = {"max_images_per_unit": most, **missing}
-    else:
-        if not said.get("column"):
-            raise InvalidInput(Message("Choose the column that says whose row it is"), where="privacy_unit")
-        unit = {"column": said["column"], "max_rows_per_unit": most, **missing}
-    parse_privacy_unit(unit)
-    return unit
-
-
 def as_text(document: Mapping[str, Any]) -> str:
     """The document as text for the field of experts."""
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
 def from_text(text: str) -> dict[str, Any] | None:
-    """The document that was typed; None where it is none, and `declaration_of` says why."""
+    """The document that was typed; None where it is none, and `service.pages.open_points` says why."""
     try:
         found = read_json(text, "schema")
     except InvalidInput:
@@ -187,7 +110,7 @@ def _form_of(
         high=text_of(constraints.get("maximum"), use, field),
         missing="\n".join(marker for marker in _markers(field, markers) if marker),
         is_required=constraints.get("required") is True,
-        is_draft=_is_to_be_ticked(field),
+        is_draft=is_to_be_ticked(field),
         says_nothing=says_nothing(field),
         has_own_words=bool(own_words(field)),
         is_special=any(word in field for word in WORDS_OF_A_DOMAIN - {"constraints", "infer"}),
@@ -290,26 +213,22 @@ def _without(part: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:
 
 def _confirmed(field: dict[str, Any], *, is_public: bool) -> dict[str, Any]:
     if is_public:
-        return _undrafted(field)
+        return undrafted(field)
     if is_marked(field):
         return field
     said = str(field.get("description") or "")
     return field | {"description": f"{DRAFT}: {said}" if said else _OF_THE_DRAFT}
 
 
-def _is_to_be_ticked(field: Mapping[str, Any]) -> bool:
+def is_to_be_ticked(field: Mapping[str, Any]) -> bool:
     """Whether something of it was read from the rows, would be published, and is not confirmed."""
     return is_marked(field) and not field.get("role") and not says_nothing(field)
 
 
-def _undrafted(part: dict[str, Any]) -> dict[str, Any]:
+def undrafted(part: dict[str, Any]) -> dict[str, Any]:
     return {word: said for word, said in part.items() if word != "description"} if is_marked(part) else part
 
 
 def _markers(part: Mapping[str, Any], default: Sequence[str] = ("",)) -> Sequence[str]:
     said = part.get("missingValues")
     return [one for one in said if isinstance(one, str)] if isinstance(said, list) else default
-
-
-def _listed(names: Sequence[str]) -> str:
-    return some_of([repr(name) for name in names], _NAMES_SAID)

@@ -182,12 +182,12 @@ def noted(request: Request, error: ImprimaturError) -> int:
 
 
 def _to_sign_in(request: Request) -> Response:
-    """To the sign-in page, and back from there if it was a page that was asked for."""
+    """To the sign-in page, and back from there to the page that was open or asked for."""
+    back = after_signing_in(request)
+    said = {} if back == "/" else {"next": back}
+    if request.cookies.get(cookie_name(request.app.state.context.settings)):
+        said["ended"] = "yes"  # there was a session
+    address = SIGN_IN + (f"?{urllib.parse.urlencode(said, safe='/', quote_via=urllib.parse.quote)}" if said else "")
     if is_fragment(request):  # the script that asked follows this header with the whole page
-        return Response(status_code=401, headers={"HX-Redirect": SIGN_IN, **PAGE_HEADERS})
-    back = (
-        f"?next={urllib.parse.quote(after_signing_in(request))}"
-        if request.method == "GET" and request.url.path != "/"
-        else ""
-    )
-    return RedirectResponse(f"{SIGN_IN}{back}", 303, headers=dict(PAGE_HEADERS))
+        return Response(status_code=401, headers={"HX-Redirect": address, **PAGE_HEADERS})
+    return RedirectResponse(address, 303, headers=dict(PAGE_HEADERS))

@@ -12,10 +12,10 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
 
 from service.base.errors import ImprimaturError, RateLimited
 from service.base.messages import Message
+from service.pages.nearest import nearest_page
 from service.pages.rendering import is_fragment, page
 from service.pages.visitors import session_of
 from service.requests.problems import RETRY_SECONDS, status_of
@@ -65,17 +65,6 @@ def install(app: FastAPI) -> None:
         return shown
 
     app.add_exception_handler(HTTPException, answer_or_show)  # type: ignore[arg-type]  # of this class alone
-
-
-def nearest_page(request: Request) -> str | None:
-    """The address itself, or the nearest one above it, that is a page; the first page is linked anyhow."""
-    path = request.url.path
-    while path.strip("/") and not path.startswith("//"):
-        scope = {**request.scope, "path": path, "method": "GET"}
-        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
-            return path
-        path = path.rpartition("/")[0]
-    return None
 
 
 def with_retry_after(reply: Response, error: ImprimaturError) -> Response:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from service.base.text import TypedText
-from service.pages.rewording import reworded
+from service.pages.rewording import reworded, reworded_by_number
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -47,7 +47,7 @@ class PageLanguage:
 
     def plural(self, one: str, many: str, number: int) -> str:
         """The text of this language for one of two English ones, by number."""
-        return self.texts.ngettext(one, many, number)
+        return self.texts.ngettext(*reworded_by_number(one, many), number)
 
     def figure(self, english: str) -> str:
         """A number that is written as in English: 1,234.5 or 1e-06."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ from service.datasets.public_starts import public_starts
 from service.domain.image_schema import ImageSchema
 from service.domain.open_columns import open_fields
 from service.methods.catalogue import method_of
+from service.methods.facts import Facts
+from service.methods.report import held_out_units
+from service.methods.report_noise import NUMERIC_BINS, hidden_by_noise, noise_alone
+from service.methods.whole_noise import noise_of_share
 from service.pages.budget import gauge
 from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
@@ -89,11 +94,13 @@ async def quote(
         shown = await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error)
         return with_retry_after(shown, error)
     values = await run_in_threadpool(priced, context, visitor, dataset_id, quoted)
+    dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
+    values["report_noise"] = await run_in_threadpool(_report_noise, dataset, quoted)
     if is_fragment(request):
-        return page(request, "quote.html", signed_in=visitor, **values)
+        has_reports = _modality(dataset) == "table"
+        return page(request, "quote_and_noise.html", signed_in=visitor, has_reports=has_reports, **values)
     if filled.get("step") == "confirm":
         visitor.principal.require("analyst")
-        dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
         start = await run_in_threadpool(_public_start_of, context, visitor, quoted)
         return confirm_page(request, visitor, dataset, values, filled, AskedFor(document, public_start=start))
     if (
@@ -154,8 +161,20 @@ def _form(
         fault=None if fault is None else in_words_of_the_form(request, fault.detail),
         report_fold_open=has_report_settings(filled, None if fault is None else fault.values.get("where")),
         may_order=visitor.principal.scope != "reader",
-        **(values or {"quoted": None}),
+        **(values or {"quoted": None, "report_noise": None}),
     )
+
+
+def _report_noise(dataset: Dataset, quoted: Quote) -> str | None:
+    """What noise would hide of a report for everybody, of this order or, where it asks for none, of one as it is by default."""
+    if _modality(dataset) != "table":
+        return None
+    report = quoted.order.report
+    share = float(DEFAULT_REPORT_SHARE) / 100.0 if report is None else report.share
+    units = dataset.units - held_out_units(quoted.order, dataset.units)
+    facts = Facts.of_declaration(json.dumps(dataset.schema), units=units, most_per_unit=1, budget=dataset.budget)
+    noise_multiplier = noise_of_share(share, quoted.price.epsilon, quoted.price.delta)
+    return hidden_by_noise(noise_alone(facts.table(NUMERIC_BINS), noise_multiplier, units), units)
 
 
 def _starts_for(

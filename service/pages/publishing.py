@@ -24,6 +24,7 @@ from service.pages import declaring, purchases
 from service.pages.doors import Owner, OwnForm, PageRoute, Reader, noted
 from service.pages.error_pages import with_retry_after
 from service.pages.forms import Filled, number_in
+from service.pages.open_points import declaration_of
 from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import on, page
 from service.pages.uploads import CHANGED_ELSEWHERE, keep_or_say, published
@@ -58,7 +59,7 @@ def read_budget(request: Request, staged_id: uuid.UUID, context: ContextOf, visi
         return done
     staged = staging.open_staged(context, visitor.principal, staged_id)
     try:
-        declaring.declaration_of(staged.filled, staged.draft)
+        declaration_of(staged.filled, staged.draft)
     except ImprimaturError:
         return on(request, f"/datasets/new/{staged_id}/declare")
     return _budget_page(request, context, visitor, staged)
@@ -132,7 +133,7 @@ def _refused(
 
 def _declaration(staged: staging.Staged) -> Declaration:
     """As the API takes it."""
-    document, unit = declaring.declaration_of(staged.filled, staged.draft)
+    document, unit = declaration_of(staged.filled, staged.draft)
     said = staged.filled["budget"]
     budget: dict[str, Any] = {"epsilon": _number(said.get("epsilon", ""), "epsilon")}
     if said.get("delta", "").strip():

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from imprimatur import explanation
 from service.auth.dependencies import ContextOf
-from service.base.errors import InvalidInput, NotInRelease
+from service.base.errors import InvalidInput, NotInRelease, NotReady
 from service.datasets import service as datasets
 from service.domain.image_schema import ImageSchema
 from service.methods.catalogue import CATALOGUE
@@ -22,6 +22,7 @@ from service.pages.answered import conditions_of, counts_of
 from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
+from service.pages.error_pages import wants_page
 from service.pages.examples import example_condition
 from service.pages.languages import has_comma, typed_condition
 from service.pages.policy import PAGE_HEADERS
@@ -33,7 +34,7 @@ from service.platform.database import database_time
 from service.privacy.filters import NANO
 from service.releases import service as releases
 from service.releases.models import ACTIVE
-from service.releases.names import shown_name
+from service.releases.names import file_stem, shown_name
 from service.releases.not_made import report_not_made
 from service.releases.refusals import NOT_ACCEPTED
 from service.releases.sampling import SampleRequest, bundle_reply, picture_reply, sample_response, typed_request
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from service.releases.models import Release
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+PREVIEW = "preview"
 
 
 def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict[str, Any]:
@@ -90,9 +93,14 @@ def _seconds_left(context: Context, release: Release) -> float | None:
 
 @router.get("/releases/{release_id}")
 def read_release(
-    request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader, before: TypedBefore
+    request: Request,
+    release_id: uuid.UUID,
+    context: ContextOf,
+    visitor: Reader,
+    before: TypedBefore,
+    seen: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
-    """The whole page."""
+    """The whole page. `seen`: who comes from a preview is told why there is none any more."""
     shown = shown_of(context, visitor, release_id)
     answers, bought = None, None
     if shown["has_answers"] and shown["release"].state == "published":
@@ -110,6 +118,7 @@ def read_release(
         answers=answers,
         bought=bought,
         typed=before,
+        was_preview=seen == PREVIEW,
         kinds=KINDS,
         conditions_of=conditions_of,
         counts_of=lambda answer: counts_of(answer, _types_of(shown["dataset"])),
@@ -132,9 +141,17 @@ def read_progress(request: Request, release_id: uuid.UUID, context: ContextOf, v
 
 
 @router.get("/releases/{release_id}/preview.png")
-def preview(release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
-    """Images so far."""
-    return picture_reply(releases.read_preview(context, visitor.principal, release_id))
+def preview(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
+    """Images so far; where it was published since the page was loaded, those of the release, or its page."""
+    try:
+        return picture_reply(releases.read_preview(context, visitor.principal, release_id))
+    except NotReady:
+        shown = shown_of(context, visitor, release_id)
+        if shown["release"].state != "published":
+            raise
+    is_shown = shown["is_image"] and not wants_page(request)
+    at = "/download?rows=100&format=png&seed=1" if is_shown else f"?seen={PREVIEW}"
+    return RedirectResponse(f"/releases/{release_id}{at}", 303, headers=dict(PAGE_HEADERS))
 
 
 @router.get("/releases/{release_id}/cancel")
@@ -218,11 +235,12 @@ async def download(
     visitor: Reader,
     sample: Annotated[SampleRequest, Depends(typed_request)],
 ) -> StreamingResponse:
-    """A sample as a file, in any format. A spreadsheet is taken to be of the page's language."""
+    """A sample as a file, in any format, named after the release. A spreadsheet is taken to be of the page's language."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)
     filled = [typed_condition(request, each) for each in sample.where or () if each]  # a form sends an empty field, too
     asked = replace(sample, where=filled or None, decimal_comma=has_comma(request))
-    return await sample_response(request, context, release, asked)
+    dataset = await run_in_threadpool(datasets.find, context, visitor.principal, release.dataset_id)
+    return await sample_response(request, context, release, asked, stem=file_stem(release.name or dataset.name))
 
 
 @router.get("/releases/{release_id}/generator.zip", name="read_generator")

@@ -16,6 +16,7 @@ from imprimatur.version import VERSION
 from service.domain.unit_words import unit_in_words
 from service.pages.assets_of import asset_address
 from service.pages.languages import LANGUAGES, language_named, language_of, translations
+from service.pages.nearest import nearest_page
 from service.pages.policy import PAGE_HEADERS
 from service.pages.words import shown_state
 from service.pages.writing import Writing
@@ -66,6 +67,7 @@ def page(
         has_docs=has_docs,
         path=request.url.path,
         is_fragment=is_fragment(request),
+        reloads_as=nearest_page(request) if request.method == "POST" else None,
     )
     return HTMLResponse(written, status, headers=dict(PAGE_HEADERS))
 

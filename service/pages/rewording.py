@@ -5,7 +5,7 @@ Of each the English one, and what the page says instead, with the same places or
 
 from __future__ import annotations
 
-from service.base.messages import Message
+from service.base.messages import Message, plural
 from service.intake.table.advice import IN_UTF_8, NAME_THE_LAST, NO_COMMAS, OTHER_ENCODING, QUOTES_AND_ESCAPES
 from service.intake.table.drafting.proposals import (
     ADD_TO_THE_ENUM,
@@ -176,9 +176,69 @@ _ON_THE_PAGE = {
     "write the first day of each as a date, or declare the list of them as `enum`": Message(
         "write the first day of each as a date, or choose categories and write the list of them"
     ),
+    "%(count)s of %(rows)s cells are not among the enum's values, %(correct)s": Message(
+        "%(count)s of %(rows)s cells are not among the categories, %(correct)s"
+    ),
+    # Of a sentence that names the type of a column: what the form calls it (`service.pages.words.USES`).
+    "string": Message("categories (text)"),
+    "boolean": Message("yes or no"),
+    "integer": Message("whole numbers"),
+    "number": Message("numbers with a fraction"),
+    "date": Message("dates"),
+    "datetime": Message("dates with a time"),
 }
+
+_PLACES = dict.fromkeys(("column", "count", "rows", "spelled", "type"), "")
+_COUNTED = {
+    "1 cell is not of type %(type)s%(spelled)s%(rows)s": plural(
+        "1 cell is not what the column holds (%(type)s)%(spelled)s%(rows)s",
+        "%(count)s cells are not what the column holds (%(type)s)%(spelled)s%(rows)s",
+        1,
+        **_PLACES,
+    ),
+    "1 cell is not among the enum's values, and the column is required%(rows)s": plural(
+        "1 cell is not among the categories, and the column may have no missing value%(rows)s",
+        "%(count)s cells are not among the categories, and the column may have no missing value%(rows)s",
+        1,
+        **_PLACES,
+    ),
+    "1 cell is missing, but the column is required%(rows)s": plural(
+        "1 cell is missing, but the column may have no missing value%(rows)s",
+        "%(count)s cells are missing, but the column may have no missing value%(rows)s",
+        1,
+        **_PLACES,
+    ),
+    "Column %(column)s: 1 cell is not among the enum's values and became missing.": plural(
+        "Column %(column)s: 1 cell is not among the categories and became missing.",
+        "Column %(column)s: %(count)s cells are not among the categories and became missing.",
+        1,
+        **_PLACES,
+    ),
+    "Column %(column)s: 1 cell is read as missing: their text is among missingValues.": plural(
+        "Column %(column)s: 1 cell is read as missing: its text is among the other ways to write a missing value.",
+        "Column %(column)s: %(count)s cells are read as missing: their text is among the other ways to write a missing value.",
+        1,
+        **_PLACES,
+    ),
+    "Column %(column)s: 1 cell is written with zeros before other digits, as codes are, and numbers lose them. If "
+    "these are codes, declare type string and list them in constraints.enum.": plural(
+        "Column %(column)s: 1 cell is written with zeros before other digits, as codes are, and numbers lose them. If "
+        "these are codes, choose categories (text) and write the list of them.",
+        "Column %(column)s: %(count)s cells are written with zeros before other digits, as codes are, and numbers lose "
+        "them. If these are codes, choose categories (text) and write the list of them.",
+        1,
+        **_PLACES,
+    ),
+}
+"""By the sentence of one, where there is one of many, too."""
 
 
 def reworded(origin: str) -> str:
     """What the page says instead; most texts are the same."""
     return _ON_THE_PAGE.get(origin, origin)
+
+
+def reworded_by_number(one: str, many: str) -> tuple[str, str]:
+    """The same of a sentence and its plural."""
+    found = _COUNTED.get(one)
+    return (one, many) if found is None else (found.origin, found.many)

@@ -15,7 +15,7 @@ from service.auth.limits import RateLimits, address_of
 from service.auth.service import authenticate
 from service.base.errors import InvalidInput, Unauthenticated
 from service.base.messages import Message
-from service.pages.doors import OwnForm, PageRoute, Visitor, own_path, require_own_site, set_cookie
+from service.pages.doors import OwnForm, PageRoute, Reader, Visitor, own_path, require_own_site, set_cookie
 from service.pages.languages import COOKIE, LANGUAGES
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
@@ -26,19 +26,28 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 A_YEAR_SECONDS = 31_536_000
 
 
-def sign_in_page(request: Request, next_path: str, *, status: int = 200, fault: str | None = None) -> Response:
-    """The form for a key, and the way to the provider where there is one."""
+def sign_in_page(
+    request: Request, next_path: str, *, status: int = 200, fault: str | None = None, has_ended: bool = False
+) -> Response:
+    """The form for a key, and the way to the provider where there is one. `has_ended`: a session, as it does after a while."""
     has_provider = request.app.state.sign_in_provider is not None
     values: dict[str, Any] = {"next": own_path(next_path), "fault": fault, "has_provider": has_provider}
+    values["has_ended"] = has_ended
     return page(request, "sign_in.html", status=status, **values)
 
 
 @router.get("/sign-in")
-def ask_for_key(request: Request, visitor: Visitor, next: str = "/") -> Response:  # noqa: A002 - the word in the address
+def ask_for_key(request: Request, visitor: Visitor, next: str = "/", ended: str = "") -> Response:  # noqa: A002 - the word in the address
     """The form for a key."""
     if visitor is not None:
         return RedirectResponse(own_path(next), 303, headers=dict(PAGE_HEADERS))
-    return sign_in_page(request, next)
+    return sign_in_page(request, next, has_ended=bool(ended))
+
+
+@router.get("/session")
+def go_on(_: Reader) -> Response:
+    """Nothing, but that somebody is there: who types sends no other request."""
+    return Response(status_code=204, headers=dict(PAGE_HEADERS))
 
 
 @router.post("/sign-in", dependencies=[Depends(require_own_site)])

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import ContextOf
 from service.auth.sessions import SignedIn
-from service.base.errors import DraftSchema, ImprimaturError
+from service.base.errors import ImprimaturError
 from service.base.messages import Message, said
 from service.base.text import MAX_NAME_LENGTH
 from service.datasets import staging
@@ -43,6 +43,7 @@ from service.pages.findings import notices_of
 from service.pages.forms import Filled
 from service.pages.image_form import image_form, with_image
 from service.pages.languages import language_named, language_of
+from service.pages.open_points import open_points
 from service.pages.reading import stage_with_draft
 from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, on, page
@@ -51,13 +52,16 @@ from service.requests.problems import RefusedBody
 from service.requests.uploads import receive_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from service.pages.open_points import OpenPoint
     from service.platform.context import Context
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 COLUMNS_OF_A_PART = 40
+MOST_POINTS = 20
+"""Open points of a declaration that are listed; the others are counted."""
 _UNIT_FIELDS = ("several", "column", "most", "missing", "apart")
 DEFAULT_EPSILON = "3"
 
@@ -167,12 +171,9 @@ def declare(request: Request, staged_id: uuid.UUID, context: ContextOf, visitor:
     if step != "continue":
         part += {"next": 1, "previous": -1}.get(step, 0)
         return on(request, f"/datasets/new/{staged_id}/declare?part={max(0, part)}")
-    try:
-        declaring.declaration_of(filled, staged.draft)
-    except ImprimaturError as error:
-        now = staging.open_staged(context, visitor.principal, staged_id)
-        status, at = noted(request, error), _place_of(error, staged.filled["document"])
-        return declare_page(request, visitor, now, part=part, fault=error.detail, fault_at=at, status=status)
+    if points := open_points(filled, staged.draft):
+        now, status = staging.open_staged(context, visitor.principal, staged_id), noted(request, points[0].error)
+        return declare_page(request, visitor, now, part=part, points=points, status=status)
     return on(request, f"/datasets/new/{staged_id}/budget")
 
 
@@ -204,10 +205,10 @@ def declare_page(
     *,
     part: int = 0,
     fault: str | None = None,
-    fault_at: str | None = None,
+    points: Sequence[OpenPoint] = (),
     status: int = 200,
 ) -> Response:
-    """The second step as it stands. `fault_at`: the part of the page where the fault is to be mended."""
+    """The second step as it stands. `points`: what is still to be said or mended."""
     document, draft = staged.filled["document"], staged.draft
     columns = declaring.column_forms(document, draft)
     parts = max(1, -(-len(columns) // COLUMNS_OF_A_PART))
@@ -233,6 +234,7 @@ def declare_page(
         few=FEW,
         unconfirmed=sum(column.is_draft for column in columns),
         preview={"names": draft["names"][begin:end], "rows": [row[begin:end] for row in draft["rows"]]},
+        pictures=draft.get("pictures", ()),  # none of a table, and of what was sent to a version before
         json_text=json_text,
         json_shown=digest_of(json_text),
         part=part,
@@ -240,20 +242,20 @@ def declare_page(
         types=TYPES,
         roles=ROLES,
         use_words=USES,
-        fault=None if fault is None else in_words_of_the_form(request, fault),
-        fault_at=fault_at,
+        fault=fault,
+        points=[
+            (in_words_of_the_form(request, each.error.detail), _link_to(each.at, part)) for each in points[:MOST_POINTS]
+        ],
+        more_points=max(0, len(points) - MOST_POINTS),
     )
 
 
-def _place_of(error: ImprimaturError, document: Mapping[str, Any]) -> str | None:
-    """Where on the page something is still to be said; None where the message alone tells."""
-    if error.values.get("where") == "privacy_unit":
-        return "unit"
-    columns = error.values.get("columns")
-    names = [field.get("name") for field in declaring.fields_of(document)]
-    if columns and columns[0] in names:
-        return f"column-{names.index(columns[0])}"
-    return "declared" if isinstance(error, DraftSchema) and not columns else None
+def _link_to(at: str | None, part: int) -> str | None:
+    """To a part of the page, or of the one that has the column; what was typed is kept by then."""
+    _, mark, place = (at or "").partition("column-")
+    if not mark or int(place) // COLUMNS_OF_A_PART == part:
+        return at and f"#{at}"
+    return f"?part={int(place) // COLUMNS_OF_A_PART}#{at}"
 
 
 # -- what both later steps need -----------------------------------------------------------------------------------------

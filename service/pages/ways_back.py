@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Query
 
+from service.pages.nearest import nearest_page
+
 if TYPE_CHECKING:
     from fastapi import Request
 
@@ -60,7 +62,15 @@ def way_back(request: Request) -> str | None:
 
 
 def after_signing_in(request: Request) -> str:
-    """The path that a visitor wanted to go to: of a file the page with its form, since a file is no page to be at."""
+    """The path that a visitor was on, or wanted to go to.
+
+    Of a file it is the page with its form, since a file is no page to be at; of what a form or a script has sent, the page that it was on.
+    """
     path, query = request.url.path, request.url.query
+    if "hx-request" in request.headers:
+        shown = urllib.parse.urlsplit(request.headers.get("hx-current-url", ""))
+        path, query = shown.path or "/", shown.query
+    elif request.method != "GET":
+        path, query = nearest_page(request) or "/", ""
     address = way_back(request) if is_download(request) else f"{path}?{query}" if query else path
     return address if address is not None and len(address) <= LONGEST_ADDRESS else path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 import uuid
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from service.base.errors import InvalidInput
 from service.base.messages import Message
@@ -49,3 +50,26 @@ def typed_name(name: str) -> str:
             where=HEADER,
         )
     return name
+
+
+MOST_BYTES_OF_A_STEM = 120
+"""File systems hold names of 255 bytes, of which browsers take some for themselves."""
+
+
+def file_stem(name: str) -> str:
+    """What a file of synthetic rows is called after a name that somebody has given; letters of every script stay.
+
+    `synthetic-` before it tells it from the file of real rows, which a dataset is often named after. It also keeps a name from
+    being hidden, read as an option, or one of a device (`.x`, `-x`, `CON`).
+    """
+    marks = unicodedata.normalize("NFC", name)
+    kept = "".join(mark if unicodedata.category(mark)[0] in "LMN" or mark in "._" else "-" for mark in marks)
+    short = re.sub(r"-+", "-", kept).encode()[:MOST_BYTES_OF_A_STEM].decode(errors="ignore")
+    return f"synthetic-{short.strip('-._')}".rstrip("-")
+
+
+def attachment(stem: str, ending: str) -> str:
+    """The header that names a file: in ASCII for all, and as it is for those who read RFC 6266."""
+    plain = "".join(mark if mark.isascii() else "_" for mark in stem)
+    said = f'attachment; filename="{plain}.{ending}"'
+    return said if stem.isascii() else f"{said}; filename*=UTF-8''{quote(stem, safe='')}.{ending}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from service.base.errors import NotFound, NotReady
+from service.base.messages import Message, Text
 from service.releases.models import ACTIVE
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ TENSOR = "preview"
 def read_preview(storage: Storage, release: Release) -> bytes:
     """A PNG, a class a row; raises `NotReady` where there is none (yet)."""
     if release.state not in ACTIVE:
-        raise NotReady(f"this release is {release.state}: previews are shown while it trains", state=release.state)
+        raise NotReady(
+            Message("this release is %(state)s: previews are shown while it trains", state=Text(release.state)),
+            state=release.state,
+        )
     try:
         checkpoint = None if release.checkpoint_key is None else storage.get_content(release.checkpoint_key)
     except NotFound:  # a newer one has just taken its place
@@ -35,4 +39,4 @@ def read_preview(storage: Storage, release: Release) -> bytes:
         tiles = load(checkpoint).get(TENSOR)
         if tiles is not None:
             return picture_of(tiles)
-    raise NotReady("no preview yet: idpgan of images has one every hundred steps", state=release.state)
+    raise NotReady(Message("no preview yet: idpgan of images has one every hundred steps"), state=release.state)

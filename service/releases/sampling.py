@@ -22,6 +22,7 @@ from service.platform.context import Context
 from service.releases.answers import not_a_generator
 from service.releases.bundles import Bundles
 from service.releases.models import Release
+from service.releases.names import attachment
 from service.releases.open_samples import OpenSamples
 from service.samples.cache import SamplerCache
 from service.samples.formats import FORMATS, SampleFormat, default_format, described_formats, media_type
@@ -122,8 +123,10 @@ async def sample_response(
     release: Release,
     sample: SampleRequest,
     headers: dict[str, str] | None = None,
+    *,
+    stem: str = "synthetic",
 ) -> StreamingResponse:
-    """A stream of rows; a wrong request is refused before the first byte."""
+    """A stream of rows; a wrong request is refused before the first byte. stem: of the name of the file, as `file_stem` makes it safe."""
     limit = context.settings.sample_rows_limit
     if sample.rows > limit:
         raise InvalidInput(Message("rows: ask for at most %(limit)s at a time", limit=limit), where="rows")
@@ -145,8 +148,8 @@ async def sample_response(
             decimal_comma=sample.decimal_comma,
         )
         pieces = await one.draw(lambda: stream(sampler, wanted, chosen))
-        disposition = f'attachment; filename="synthetic.{FORMATS[chosen].ending}"'
-        return one.reply(pieces, media_type(chosen), {"Content-Disposition": disposition, **(headers or {})})
+        named = {"Content-Disposition": attachment(stem, FORMATS[chosen].ending)}
+        return one.reply(pieces, media_type(chosen), {**named, **(headers or {})})
 
 
 async def drawn_columns(

@@ -126,6 +126,8 @@ def main() -> None:
     parser.add_argument("--where", metavar="label=CLASS", help="only images of this class")
     parser.add_argument("-o", "--output", type=Path, default=Path("images.npz"), help="file to write")
     arguments = parser.parse_args()
+    if arguments.output.suffix != ".npz":  # to which numpy would add it
+        parser.error(f"{arguments.output}: images are written as arrays of numpy; name a file that ends in .npz")
     folder = Path(__file__).resolve().parent
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     sampler = ImageSampler.from_files(config, (folder / "generator.onnx").read_bytes())

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import QUICK_ORDER
 from tests.service.releases.test_owner_reports import once_there
+from tests.tiny_images import make_images, npz
 
 AXE = Path(__file__).parent / "axe"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -106,6 +107,25 @@ def test_axe_finds_nothing_while_a_release_runs(open_window, keys_of, running):
     assert violations(window.page) == []
     window.go(f"/releases/{running['id']}/cancel")
     assert violations(window.page) == []
+
+
+@pytest.mark.parametrize("size", [{"viewport": NARROW}, TWICE], ids=["narrow", "twice"])
+def test_the_first_images_of_an_upload_and_what_is_missing_are_seen_and_read(open_window, keys_of, tmp_path, size):
+    file = tmp_path / "scans.npz"
+    file.write_bytes(npz(*make_images()))
+    window = open_window(keys_of.owner, "/datasets/new", **size)
+    page = window.page
+    page.get_by_label("The file").set_input_files(file)
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_alt_text("Image 12 of the file")).to_be_visible()
+    assert page.evaluate("[...document.querySelectorAll('.pictures img')].every(each => each.naturalWidth === 5)")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("alert")).to_contain_text("2 things are still to be said or mended")
+    assert window.take("422")
+    assert violations(page) == []
+    assert not window.is_scrolled_sideways()
+    page.get_by_role("link", name="Go there").first.click()
+    expect(page.locator("#unit")).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("size", [{"viewport": NARROW}, TWICE], ids=["narrow", "twice"])

@@ -43,8 +43,44 @@ def test_a_session_that_ends_while_a_form_is_open_leads_to_the_sign_in_page(stac
     expect(window.page.locator("#quote .words")).to_be_visible()
     end_sessions_of(stack, window)
     window.page.locator("#epsilon").fill("0.7")
-    expect(window.page.get_by_label("API key")).to_be_visible()
+    expect(window.page.get_by_text("Your session has ended")).to_be_visible()
     assert window.take("401")
+    window.page.get_by_label("API key").fill(keys_of.analyst)
+    window.page.get_by_role("button", name="Sign in").click()
+    expect(window.page.get_by_role("heading", name="Order a release")).to_be_visible()
+    assert window.path == f"/datasets/{dataset['id']}/order"
+
+
+def test_who_types_is_not_idle(open_window, keys_of):
+    window = open_window(keys_of.owner, "/datasets/new")
+    window.page.get_by_role("button", name="Try with sample data").click()
+    field = window.page.get_by_label("Smallest value").first
+    field.wait_for()
+    window.page.evaluate("toldAt -= 61_000")  # as time would
+    with window.page.expect_response("**/session") as told:
+        field.press_sequentially("12")
+    assert told.value.status == 204
+
+
+def test_back_from_an_order_leads_to_its_form_and_orders_nothing(open_window, keys_of, dataset):
+    """Chromium would ask whether to send the form again, and show an error until then."""
+    window, form = open_window(keys_of.analyst), f"/datasets/{dataset['id']}/order"
+    page = window.page
+    window.go(form)
+    page.locator("#epsilon").fill("0.5")
+    page.get_by_label("Method", exact=True).select_option("marginals")
+    expect(page.locator("#quote")).to_contain_text("It costs")
+    expect(page.locator("#report-noise")).to_contain_text("Noise would hide")  # for so few units, beside the tick
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Order for ε = 0.5").click()
+    page.wait_for_url("**/releases/*")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Order a release")).to_be_visible()
+    assert window.path == form
+    page.reload()
+    expect(page.get_by_role("heading", name="Order a release")).to_be_visible()
+    window.go(f"/datasets/{dataset['id']}")
+    expect(page.get_by_role("table").last.locator("tbody tr")).to_have_count(1)
 
 
 def test_a_session_that_ends_while_a_release_runs_leads_to_the_sign_in_page(stack, open_window, keys_of, running):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from service.methods.report import purpose_of, target_of
+from service.methods.report_noise import MOST_PAIRS, NUMERIC_BINS, PAIR_CELLS, PRECISION_EXPONENT, pairs_of
 from workers.mechanism.marginals import TableLayout, count_tables
 from workers.mechanism.noise import count_noise_stds, drawn_std, most_moved, release_counts
 from workers.reports.accuracy import figures, noisy_answers
-from workers.reports.distances import pairs_of
 from workers.reports.noisy_distance import MeanDistance, NoisyTable, mean_distance
-from workers.reports.rows import NUMERIC_BINS, draw_frame, modelled, rows_of, unsigned_bundle
+from workers.reports.rows import draw_frame, modelled, rows_of, unsigned_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +34,8 @@ if TYPE_CHECKING:
     from workers.sources import Source
 
 FORMAT = 1
-PAIR_CELLS = 8
-"""Cells of a column in two-way tables, at most: the fewer, the less noise."""
-MOST_PAIRS = 64
 SYNTHETIC_ROWS = 200_000
 """Drawn from the generator; their own error is in the variances."""
-PRECISION_EXPONENT = 2 / 3
-"""Precision of a table by its cells, as `service.methods.marginals.order` has it by default."""
 
 SAYS = (
     "Noisy tables of counts of the real rows, charged as the last event of the price list, compared with rows of the finished generator. `noisy_tv` is total "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,15 +33,6 @@ def grouped(codes: NDArray[np.int64], domain: TableDomain, most: int) -> tuple[N
         columns.append(own)
         widths.append(groups + column.missing)
     return np.stack(columns, axis=1), tuple(widths)
-
-
-def pairs_of(names: Sequence[str], target: str | None, most: int) -> list[tuple[int, int]]:
-    """Pairs of columns by the declaration alone: those with the target first, then in the order of the columns."""
-    found = list(combinations(range(len(names)), 2))
-    if target in names:
-        at = list(names).index(str(target))
-        found.sort(key=lambda pair: at not in pair)  # stable
-    return found[:most]
 
 
 def total_variation(one: NDArray[np.int64], other: NDArray[np.int64], widths: Sequence[int]) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 
 from service.intake.table.exclusions import ExclusionReader
 from service.intake.table.relations import RelationReader
+from service.methods.report_noise import pairs_of
 from workers.reports import learning
 from workers.reports.attacks import Attacked, attacks_of
 from workers.reports.beside import counts_beside
@@ -22,7 +23,6 @@ from workers.reports.distances import (
     PAIR_CELLS,
     correlations,
     grouped,
-    pairs_of,
     same_rows,
     total_variation,
     value_distance,

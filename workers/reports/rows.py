@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from service.domain.roles import fine_shares
 from service.domain.table_schema import UNIT_COLUMN
+from service.methods.report_noise import NUMERIC_BINS
 from service.samples.samplers import sampler_from_bundle
 from service.samples.streams import stream_rows
 from service.samples.table.sampler import TableSampler
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from service.domain.table_schema import TableSchema
     from workers.encoding.table import ColumnDomain
-
-NUMERIC_BINS = 32
-"""Cells of a range that declares none."""
 
 
 @dataclass(frozen=True)

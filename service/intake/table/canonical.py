@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from service.base.errors import InvalidFile
-from service.base.messages import Listed, Message, plural
+from service.base.messages import Listed, Message, Text, plural
 from service.domain.field_schema import SECONDS_OF
 from service.intake.table import notices_of_cells
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
@@ -190,7 +190,7 @@ class ColumnReader:
             "%(count)s cells are not of type %(type)s%(spelled)s%(rows)s",
             self.wrong_type,
             count=self.wrong_type,
-            type=self.field.type,
+            type=Text(self.field.type),
             spelled=self._spelled,
             rows=rows,
         )

@@ -1,8 +1,8 @@
 """`method: mixture`: noisy moments of images, and a mixture of Gaussians made from them."""
 
-from service.methods.experience import only_experience
 from service.methods.interface import Method
 from service.methods.mixture.card import CARD
+from service.methods.mixture.forecast import forecast
 from service.methods.mixture.order import MixtureOrder
 from service.methods.mixture.price import events
 from service.methods.mixture.resolve import offer, resolve
@@ -17,6 +17,6 @@ METHOD = Method(
     events=events,
     estimate=estimate,
     card=CARD,
-    forecast=only_experience("mixture"),
+    forecast=forecast,
     offer=offer,
 )

@@ -15,6 +15,19 @@ document.addEventListener("htmx:configRequest", (event) => {
 // A copy of a page that the browser kept for "back" may be of a session that has ended.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
+// A page that answers a form is kept by no browser: going back to it, or loading it again, opens the page that the form was on,
+// instead of asking whether to send everything once more.
+const reloadsAs = document.querySelector('meta[name="reloads-as"]');
+if (reloadsAs) history.replaceState(null, "", reloadsAs.content);
+
+// Who fills in a long form is not idle: while something is typed the session is told so, at most once a minute.
+let toldAt = Date.now();
+addEventListener("input", () => {
+  if (Date.now() - toldAt < 60_000 || !document.querySelector('meta[name="csrf-token"]')) return;
+  toldAt = Date.now();
+  fetch("/session", { redirect: "manual" }).catch(() => {}); // what is sent later says whether the session is there
+});
+
 // A slider over powers: from the smallest to the largest ε, beside the field that is sent.
 function bindSlider(slider) {
   const field = document.getElementById(slider.dataset.scaleOf);

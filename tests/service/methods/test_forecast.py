@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 
@@ -109,6 +110,27 @@ def test_the_lost_relation_of_few_rows_is_said_by_name():
 
 def test_a_large_order_has_no_warning():
     assert quoted(10.0, units=20_000).warnings == ()
+
+
+@pytest.mark.parametrize("method", [name for name, each in CATALOGUE.items() if "image" in each.takes])
+def test_too_few_images_are_warned_of_with_what_helps(method):
+    """By n, ε, size and classes alone; where more units or a larger ε are ordered as it says, the warning goes."""
+    if CATALOGUE[method].takes_parts_of_images:
+        return  # a class is of a whole image, which is no unit there
+    case = case_of(method, "image")
+    digits = {"type": "image", "height": 28, "width": 28, "channels": 1, "classes": 10}
+
+    def warned(units, epsilon=1.0):
+        order = case.order.model_copy(update={"epsilon": epsilon, "share": None})
+        return CATALOGUE[method].forecast(order, case.events, facts_of(digits, units)).warnings
+
+    (said,) = warned(30)
+    least = int(
+        re.search(r"It takes ([\d,]+) units at least; a larger ε, or fewer classes, helps", said)[1].replace(",", "")
+    )
+    assert warned(least) == ()
+    assert warned(round(0.9 * least)) != ()
+    assert warned(round(0.9 * least), epsilon=2.0) == ()
 
 
 def test_more_epsilon_and_more_rows_are_closer():

@@ -1,11 +1,13 @@
 """Lists of datasets, one dataset, and its budget in words."""
 
+import re
 import uuid
 from types import SimpleNamespace
 
 import pytest
 
 from service.datasets.schemas import Accounts, BudgetReply, RenyiAccount, SimpleAccount
+from service.datasets.service import BudgetLeft
 from service.pages import datasets as pages_of_datasets
 from service.pages.budget import gauge
 from service.privacy.filters import NANO
@@ -70,7 +72,9 @@ def test_an_owner_s_first_look(browser_of, api):
 
 def test_a_dataset_says_what_is_left_in_words_first(api, browser_of, dataset_id):
     browser = browser_of(api.reader)
-    assert "people" in browser.get("/datasets").text
+    listed = browser.get("/datasets").text
+    assert "people" in listed
+    assert "<small>a release of at most ε = 3</small>" in listed
     fresh = browser.get(f"/datasets/{dataset_id}").text
     assert "One more release of at most ε = 3." in fresh
     assert fresh.index("One more release") < fresh.index("100 % of (ε, δ)")
@@ -78,6 +82,17 @@ def test_a_dataset_says_what_is_left_in_words_first(api, browser_of, dataset_id)
     used = browser.get(f"/datasets/{dataset_id}").text
     assert "more releases like the newest one (ε = 1)" in used
     assert "marginals" in used
+    (largest,) = re.findall(r"or one of at most ε = ([\d.]+)\.\s", used)
+    assert float(largest) < 3
+    assert f"<small>a release of at most ε = {largest}</small>" in browser.get("/datasets").text
+
+
+def test_a_list_says_in_short_what_hardly_anything_is_left_of(api, browser_of, dataset_id, monkeypatch):
+    browser = browser_of(api.reader)
+    for share, largest, said in ((0.0005, 0.01, "as good as used up"), (0.0, 0.001, "used up")):
+        left = {uuid.UUID(dataset_id): BudgetLeft(share, largest)}
+        monkeypatch.setattr(pages_of_datasets.datasets, "budgets_left", lambda *_, left=left: left)
+        assert f"<small>{said}</small>" in browser.get("/datasets").text
 
 
 def test_a_name_is_never_markup(api, browser_of):

@@ -1,6 +1,7 @@
 """An order from the form to the release: priced while it is filled in, shown once more, placed once."""
 
 import html
+import json
 import re
 from types import SimpleNamespace
 
@@ -8,9 +9,11 @@ import pytest
 
 import service.pages.releases as pages_of_releases
 from service.methods.catalogue import NAMES, parse_order
+from service.methods.report_noise import NoiseAlone, hidden_by_noise
 from service.pages.knobs import document_of, fields_of, want_of
 from service.requests.problems import STATUS
 from tests.service.pages.test_upload_walk import values_of
+from tests.tiny_images import image_schema, make_images, npz
 
 FILLED = {"method": "marginals", "epsilon": "1", "knob.pairs": "none"}
 
@@ -210,6 +213,52 @@ def test_a_limit_below_the_noise_is_said_before_it_is_paid(api, browser_of, data
     confirm = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", filled).text
     assert ("may well be refused: then nothing is published" in confirm) == (warned is not None)
     assert warned is None or f"You accept {warned} that are off by at most 0.1 %" in confirm
+
+
+@pytest.mark.parametrize(
+    ("off", "said"), [((0.1, 0.2), None), ((0.1, 0.6), "pairs"), ((0.62, None), "about 62 % of its")]
+)
+def test_a_report_that_will_tell_something_is_not_warned_of(off, said):
+    found = hidden_by_noise(NoiseAlone(*off), 1_000)
+    assert (found is None) is (said is None)
+    assert (said or "None") in str(found)
+
+
+def test_a_preview_of_what_is_published_by_now_leads_to_the_release(api, browser_of, monkeypatch):
+    """The picture on a page that is still open, and its address opened as a page."""
+    pixels, labels = make_images()
+    dataset = api.upload(npz(pixels, labels), schema=json.dumps(image_schema())).json()["id"]
+    release_id = api.order(dataset, {"method": "mixture", "epsilon": 1.0}).json()["id"]
+    browser, here = browser_of(api.reader), f"/releases/{release_id}"
+    waiting = browser.get(f"{here}/preview.png", headers={"Accept": "text/html", "Accept-Language": "de"})
+    assert (waiting.status_code, "keine Vorschau" in waiting.text) == (409, True)
+    found = pages_of_releases.releases.find
+    monkeypatch.setattr(
+        pages_of_releases.releases, "find", lambda *which: replaced(found(*which), state="published", certificate={})
+    )
+    page = browser.get(f"{here}/preview.png", headers={"Accept": "text/html"})
+    assert (page.url.path, page.status_code) == (here, 200)
+    assert "It was published in this moment" in page.text
+    assert "It was published in this moment" not in browser.get(here).text
+    picture = browser.get(f"{here}/preview.png", headers={"Accept": "image/*"}, follow_redirects=False)
+    assert (picture.status_code, picture.headers["location"]) == (303, f"{here}/download?rows=100&format=png&seed=1")
+
+
+def test_a_report_that_noise_would_hide_is_warned_of_beside_its_tick(api, browser_of, dataset_id):
+    """From public figures alone; 200 units are few at ε = 0.1, and the text is of who has not ticked it yet, too."""
+    browser, path = browser_of(api.analyst), f"/datasets/{dataset_id}/order"
+    part = browser.post(path, {**FILLED, "epsilon": "0.1"}, **{"HX-Request": "true"}).text
+    (said,) = re.findall(r'<p id="report-noise"[^>]* hx-swap-oob="true">([^<]+)</p>', part)
+    assert "Noise would hide all of it: with 200 units at this ε" in said
+    assert "a larger ε or a larger part of the precision" in said
+    pairs = {**FILLED, "epsilon": "3", "report": "on", "report_share": "30"}
+    assert "what it says of pairs of columns" in browser.post(path, pairs, **{"HX-Request": "true"}).text
+    assert re.search(r'<p id="report-noise"[^>]* hidden></p>', browser.get(path).text)
+    whole = browser.post(path, {**FILLED, "epsilon": "0.1", "step": "quote"}).text
+    assert f'<p id="report-noise" class="warning" role="status">{said}</p>' in whole
+    confirm = browser.post(path, {**FILLED, "epsilon": "0.1", "report": "on", "step": "confirm"}).text
+    assert f'<p class="warning">{said}</p>' in confirm
+    assert "Noise would hide" not in browser.post(path, {**FILLED, "epsilon": "0.1", "step": "confirm"}).text
 
 
 def test_what_does_not_fit_says_so_and_is_refused(api, browser_of, dataset_id):

@@ -115,6 +115,36 @@ def test_a_script_that_asks_for_a_part_is_sent_to_sign_in(browser_of):
     assert (reply.status_code, reply.headers["hx-redirect"]) == (401, "/sign-in")
 
 
+def test_who_was_away_too_long_is_told_so_and_led_back_to_the_page_that_was_open(api, context, browser_of, dataset_id):
+    """A page, a form and a part of a page."""
+    browser, here = browser_of(api.analyst), f"/datasets/{dataset_id}/order"
+    assert browser.get("/session").status_code == 204
+    token = browser.token()
+    with owner_transaction(context.settings) as session:
+        session.connection().exec_driver_sql("UPDATE page_sessions SET seen_at = seen_at - interval '13 hours'")
+    asked = {"headers": {"X-CSRF-Token": token}, "follow_redirects": False}
+    shown = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{here}"}
+    for reply in (
+        browser.get(here, follow_redirects=False),
+        browser.http.post(here, data={"epsilon": "1"}, **asked),
+        browser.http.post(here, data={"epsilon": "1"}, **{**asked, "headers": {"X-CSRF-Token": token, **shown}}),
+    ):
+        to = reply.headers.get("location") or reply.headers["hx-redirect"]
+        assert to == f"/sign-in?next={here}&ended=yes"
+    placed = browser.http.post(f"/datasets/{dataset_id}/releases", data={"epsilon": "1"}, **asked)
+    assert placed.headers["location"] == f"/sign-in?next=/datasets/{dataset_id}&ended=yes"
+    away = browser.get(
+        "/datasets",
+        headers={"HX-Request": "true", "HX-Current-URL": "http://x//elsewhere.example"},
+        follow_redirects=False,
+    )
+    assert 'name="next" value="/"' in browser.get(away.headers["hx-redirect"]).text
+    page = browser.get(to).text
+    assert "Your session has ended" in page
+    assert f'name="next" value="{here}"' in page
+    assert "Your session has ended" not in browser_of().get("/sign-in").text
+
+
 def test_only_a_hash_of_the_cookie_is_kept(api, context, browser_of):
     browser = browser_of(api.owner)
     (token,) = browser.http.cookies.values()

@@ -55,7 +55,9 @@ TABLE = "kunde,tag,betrag,ort,notiz,bezahlt\n" + "\n".join(ROWS) + "\n"
 @pytest.fixture
 def release(api, context, signing_key):  # noqa: ARG001, F811 - what signs certificates; the fixture
     dataset = uploaded(api, SCHEMA, TABLE)
-    ordered = api.order(dataset["id"], {"method": "marginals", "epsilon": 10.0})
+    ordered = api.order(
+        dataset["id"], {"method": "marginals", "epsilon": 10.0}, **{"Release-Name": "K%C3%B6ln%2FM%C3%A4rz"}
+    )
     assert ordered.status_code == 202, ordered.text
     made = carried_out(api, context, ordered.json())
     assert made["state"] == "published", made
@@ -103,7 +105,8 @@ def test_csv_for_excel_is_opened_in_the_language_of_the_page(browser_of, api, re
     assert '<option value="excel">CSV für Excel' in page
     wanted = {"rows": 200, "format": "excel", "seed": 1, "where": "", "formulas": "keep"}
     reply = browser.get(f"{release}/download", params=wanted)
-    assert 'filename="synthetic.csv"' in reply.headers["content-disposition"]
+    named = "attachment; filename=\"synthetic-K_ln-M_rz.csv\"; filename*=UTF-8''synthetic-K%C3%B6ln-M%C3%A4rz.csv"
+    assert reply.headers["content-disposition"] == named
     assert reply.content.startswith(codecs.BOM_UTF8)
     names, *rows = csv.reader(io.StringIO(reply.content.decode("utf-8-sig"), newline=""), delimiter=";")
     assert names == ["kunde", "tag", "betrag", "ort", "notiz", "bezahlt"]

@@ -6,8 +6,9 @@ import pytest
 
 from service.base.errors import InvalidInput
 from service.base.messages import said as said_of
-from service.pages.declaring import column_forms, declaration_of, with_columns
+from service.pages.declaring import column_forms, with_columns
 from service.pages.languages import language_named
+from service.pages.open_points import declaration_of
 from tests.service.pages.spoken import english_in
 from tests.service.pages.test_upload_walk import WAYS, all_public, owner, send, values_of
 

@@ -1,5 +1,6 @@
 """A table from a file to a dataset, through the page alone: three steps, nothing typed is lost, and no cell leaves its owner."""
 
+import base64
 import html
 import io
 import json
@@ -20,6 +21,7 @@ from service.upkeep.installation import owner_transaction
 from service.upkeep.sweep import sweep
 from tests.service.http.conftest import TABLE
 from tests.service.pages.conftest import Browser
+from tests.tiny_images import make_images, npz
 
 PATIENCE_SECONDS = 300
 WAYS = {"several": "no", "declared": "on"}
@@ -162,6 +164,13 @@ def test_first_start_offers_both_ways_to_an_owner_alone(api, browser_of):
     assert "An owner of your tenant" in analyst
 
 
+def shown_pictures(page):
+    """What stands under each of the first images, and its first pixel."""
+    found = re.findall(r'<img src="data:image/png;base64,([^"]+)"[^>]*><small>([^<]*)</small>', page)
+    opened = [(said, Image.open(io.BytesIO(base64.b64decode(png)))) for png, said in found]
+    return [(said, picture.getpixel((0, 0))) for said, picture in opened]
+
+
 def test_images_are_declared_as_a_whole(api, owner):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
@@ -172,6 +181,8 @@ def test_images_are_declared_as_a_whole(api, owner):
         archive.writestr("labels.csv", "file,label\n" + "".join(f"{n}.png,{'ab'[n % 2]}\n" for n in range(6)))
     page = send(owner, content.getvalue(), "scans.zip")
     assert "Say what the images are" in page.text, page.text
+    assert "The first images of your file" in page.text
+    assert [(f"{place}: {'ab'[place % 2 - 1]}", 40 * (place - 1)) for place in range(1, 7)] == shown_pictures(page.text)
     fields = {name: value for name, value in values_of(page.text).items() if name.startswith("image.")}
     assert fields == {"image.width": "8", "image.height": "8", "image.channels": "1", "image.classes": "a\r\nb"}
     assert "A person with several rows" not in page.text
@@ -189,6 +200,9 @@ def test_images_are_declared_as_a_whole(api, owner):
     assert dataset["schema"] == {"type": "image", "height": 8, "width": 8, "channels": 1, "classes": ["a", "b", "c"]}
     page = owner.get(f"/datasets/{dataset['id']}").text
     assert "Images of 8 × 8 pixels, in grey. Classes: a, b, c." in " ".join(page.split())
+    priced = owner.post(f"/datasets/{dataset['id']}/order", {"method": "auto", "epsilon": "1", "step": "quote"}).text
+    assert "There are too few images for this ε" in priced
+    assert "report-noise" not in priced  # of tables alone
     assert f"imprimatur erase {dataset['id'][:8]}" in page
 
 
@@ -206,6 +220,20 @@ def test_a_fault_of_the_declaration_leads_to_its_place(owner):
     page = send(owner, b"age,sex\n31,f\n42,m\n53,f\n64,m\n")
     typed = values_of(page.text)
     page = owner.post(page.url.path, {**typed, "step": "continue"})
+    assert "3 things are still to be said or mended" in page.text
+    assert re.findall(r'<li>[^<]*<a href="([^"]+)">Go there', page.text) == ["#column-0", "#unit", "#declared"]
+    page = owner.post(page.url.path, {**values_of(page.text), "c0.low": "x", "several": "yes", "step": "continue"})
+    assert re.findall(r'<a href="([^"]+)">Go there', page.text) == ["#column-0"] * 2 + ["#unit"] * 2 + ["#declared"]
+    page = owner.post(
+        page.url.path,
+        {
+            **values_of(page.text),
+            **typed,
+            "several": "",
+            "version": values_of(page.text)["version"],
+            "step": "continue",
+        },
+    )
     assert 'href="#unit"' in page.text
     assert 'id="unit"' in page.text
     page = owner.post(page.url.path, {**values_of(page.text), "several": "no", "step": "continue"})
@@ -241,6 +269,32 @@ def test_no_page_of_anybody_else_holds_a_cell_of_a_staged_file(api, browser_of, 
         assert browser.get(page.url.path).status_code in {403, 404}
         assert browser.post(page.url.path.replace("declare", "discard")).status_code in {200, 403}
     assert CELL in owner.get(page.url.path).text
+
+
+def test_nobody_else_sees_the_first_images_of_a_staged_file(api, browser_of, owner):
+    pixels, labels = make_images()
+    page = send(owner, npz(pixels, labels), "scans.npz")
+    assert "data:image/png" in page.text
+    assert page.headers["cache-control"] == "no-store"
+    assert "img-src 'self' data:" in page.headers["content-security-policy"]
+    second = api.http.post("/v1/keys", json={"name": "second", "scope": "owner"}, headers=api.owner).json()["key"]
+    for key, status in (
+        (api.analyst, 403),
+        (api.reader, 403),
+        (api.stranger, 404),
+        ({"Authorization": f"Bearer {second}"}, 404),
+    ):
+        browser = browser_of(key)
+        assert browser.get(page.url.path).status_code == status
+        for path in addresses(page.url.path):
+            assert "data:image/png" not in browser.get(path).text, path
+    page = owner.post(page.url.path, {**values_of(page.text), **WAYS, "step": "continue"})
+    done = owner.post(page.url.path, {**values_of(page.text), "step": "publish"})
+    assert "Published: scans" in done.text
+    listed = owner.get("/datasets").text
+    (dataset,) = re.findall(r'href="(/datasets/[0-9a-f-]{36})"', listed)
+    for text in (done.text, listed, owner.get(dataset).text):
+        assert "data:image/png" not in text
 
 
 def test_an_analyst_stages_nothing(api, browser_of, context):
@@ -593,7 +647,10 @@ def test_a_wide_table_is_declared_in_parts(owner):
     page = send(owner, ",".join(names) + "\n" + rows)
     assert page.text.count("data-column>") == 40
     assert len(page.content) < 300_000
-    second = owner.post(page.url.path, {**values_of(page.text), **all_public(page.text), "step": "next"})
+    page = declared(owner, page)
+    assert "this was read from the rows" in page.text
+    assert '<a href="?part=1#column-40">Go there' in page.text
+    second = owner.post(page.url.path, {**values_of(page.text), "step": "next"})
     assert second.text.count("data-column>") == 5
     assert "x44" in second.text
     assert declared(owner, second).url.path.endswith("/budget")

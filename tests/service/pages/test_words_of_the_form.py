@@ -1,10 +1,14 @@
 """What a draft says of a file, in the words of the page's form: it has no `dialect`, and asks for no schema."""
 
+import json
+
 import pytest
 
-from service.base.carried import packed
+from service.base.carried import packed, unpacked
 from service.base.errors import InvalidFile
 from service.base.messages import said
+from service.domain.table_schema import parse_table_schema
+from service.intake.table.canonical import ColumnReader
 from service.intake.table.draft import draft_table
 from service.pages.findings import findings_of, notices_of, refusal_of
 from service.pages.languages import language_named
@@ -46,3 +50,28 @@ def test_notices_and_findings_name_no_words_of_a_schema(tmp_path):
     assert any("save the file in UTF-8" in each for each in told)
     assert any("take them out of the other ways to write a missing value" in each for each in told)
     assert not any(word in each for each in told for word in ("dialect", "missingValues"))
+
+
+@pytest.mark.parametrize(
+    ("field", "english", "german"),
+    [
+        ({"type": "integer", "minimum": 0, "maximum": 9}, "(whole numbers), spelled like 42", "(ganze Zahlen), "),
+        ({"type": "number", "minimum": 0, "maximum": 9}, "(numbers with a fraction)", "(Kommazahlen)"),
+        ({"type": "date", "minimum": "2020-01-01", "maximum": "2020-02-01"}, "(dates)", "(Tage)"),
+        ({"type": "boolean"}, "(yes or no), spelled true or false", "(ja oder nein)"),
+    ],
+)
+def test_a_refusal_of_cells_calls_a_column_what_the_form_does(field, english, german):
+    """The API names the type of its schema, as before."""
+    kind, bounds = field["type"], {word: end for word, end in field.items() if word != "type"}
+    schema = {"fields": [{"name": "x", "type": kind, "constraints": {**bounds, "required": True}}]}
+    reader = ColumnReader(parse_table_schema(schema).fields[0], [""])
+    reader.wrong_type, reader.missing, reader.undeclared = 3, 1, 2
+    told = [unpacked(json.loads(json.dumps(packed(each.what)))) for each in reader.problems()]  # out of its child
+    assert str(told[0]).startswith(f"3 cells are not of type {kind}, spelled")
+    shown, in_german = ([said(each, language_named(code)) for each in told] for code in ("en", "de"))
+    assert shown[0].startswith("3 cells are not what the column holds (")
+    assert english in shown[0]
+    assert in_german[0].startswith("3 Zellen sind nicht, was die Spalte enthält (")
+    assert german in in_german[0]
+    assert not any(word in each for each in (*shown, *in_german) for word in ("of type", "enum", "required"))

@@ -177,3 +177,7 @@ def test_the_samplers_file_works_alone(tmp_path):
     wrong = run("--where", "label=z")
     assert wrong.returncode == 2
     assert "the classes are: a, b, c" in wrong.stderr
+    other = run("-o", "s.csv")
+    assert other.returncode == 2
+    assert "s.csv: images are written as arrays of numpy; name a file that ends in .npz" in other.stderr
+    assert not list(tmp_path.glob("s.csv*"))

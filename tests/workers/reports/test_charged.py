@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from service.domain.grids import shape_of
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import parse_order
+from service.methods.report_noise import NUMERIC_BINS, noise_alone
 from service.privacy.events import GaussianEvent
 from service.releases.report_pages import charged_page, decided_by_noise
 from tests.tiny_mixtures import mixture_files
@@ -102,6 +104,11 @@ def test_every_figure_has_the_noise_of_the_event(files):
             assert a["noisy_tv"] != b["noisy_tv"]
             assert abs(a["noisy_tv"] - b["noisy_tv"]) < 8 * a["noise_std"]
     alone = np.mean([pair["of_noise_alone"] for pair in one["pairs"]])
+    foretold = noise_alone(
+        shape_of(PARSED, numeric_bins=NUMERIC_BINS), 60.0, ROWS
+    )  # before it is ordered, from public figures
+    assert foretold.two_way == pytest.approx(alone, rel=0.02)
+    assert foretold.one_way == pytest.approx(np.mean([each["of_noise_alone"] for each in one["columns"]]), rel=0.02)
     assert one["two_way"]["noisy_tv"] > 0.8 * alone
     # One Gaussian over all tables: Σ (1 / std)² = 1 / σ², of at least as much noise in each.
     assert all(60.0 * np.sqrt(2 / (2 * np.pi)) / ROWS < each["of_noise_alone"] for each in one["columns"])

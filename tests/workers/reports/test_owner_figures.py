@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from service.domain.table_schema import parse_table_schema
+from service.methods.report_noise import pairs_of
 from service.releases.report_pages import owner_page
 from tests.tiny_mixtures import mixture_files
-from workers.reports.distances import pairs_of, same_rows, total_variation, value_distance
+from workers.reports.distances import same_rows, total_variation, value_distance
 from workers.reports.owner import SETS, Made, owner_report, rows_that_break
 from workers.reports.rows import domain_of, halves_of, modelled, read_owned, rows_of, unsigned_bundle
 from workers.reports.subgroups import Answers, group_scores, worst_of
