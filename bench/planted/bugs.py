@@ -2187,6 +2187,11 @@ BUGS: tuple[Bug, ...] = (
         ),
     ),
     Bug(
+        "a worker takes a row's word for the unit of the stored rows",
+        (("workers/stored_rows.py", "if names_units(rows) != (self._dataset.unit is not None):", "if False:"),),
+        (f"{T_PROMISE}::test_rows_are_read_under_the_unit_alone_that_they_were_stored_under",),
+    ),
+    Bug(
         "who writes to the database begins a session of the page",
         (
             (

@@ -24,8 +24,8 @@ def victim(settings):
         tenant, dataset = add_bare_dataset(session)
         release = add_bare_release(session, tenant, dataset, COST)
         other = add_bare_dataset(session)[1]
-    with transaction(settings) as session:
         reserve(session, dataset, release, COST)
+    with transaction(settings) as session:
         ledger.post(session, dataset, release)
         session.connection().exec_driver_sql("UPDATE releases SET state = 'charged', lease_token = 1")
     return {"dataset": dataset, "release": release, "other": other, "fresh": uuid.uuid4()}
