@@ -25,10 +25,12 @@ FILL = """
 INSERT INTO tenants (id, name) SELECT gen_random_uuid(), 'tenant ' || n FROM generate_series(1, %(tenants)s) AS n;
 INSERT INTO datasets (id, tenant_id, name, schema, units, epsilon, delta, renyi_order, renyi_capacity, storage_key,
                       wrapped_data_key)
-    SELECT gen_random_uuid(), id, 'd', '{}', 100, 1, 1e-6, 8, 0.5, 'k', 'w' FROM tenants;
+    SELECT gen_random_uuid(), id, 'd', '{}', 100, 1, 1e-6, 32, 0.5, 'k', 'w' FROM tenants;
 CREATE TABLE keys AS SELECT d.tenant_id, d.id AS dataset_id, gen_random_uuid() AS key_id,
     row_number() OVER () - 1 AS number FROM datasets AS d, generate_series(1, %(keys)s);
 ANALYZE keys;
+-- Nothing is reserved for these.
+ALTER TABLE releases DISABLE TRIGGER releases_have_their_reservation;
 INSERT INTO releases (id, tenant_id, dataset_id, key_id, priority, order_, price, simple_cost, renyi_cost, body_digest,
                       steps, state, created_at)
     SELECT gen_random_uuid(), k.tenant_id, k.dataset_id, k.key_id, n %% 8, '{}', '{}', 0, 0, '', 10,

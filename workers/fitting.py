@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 from service.domain.open_columns import open_fields
@@ -41,11 +43,21 @@ def says_what_it_costs(price: Mapping[str, Any], events: Events, reserved: Share
     The promise is the share of the budget that pays, rounded up to a nano-share. Every list is calibrated to nearly all of it.
     """
     share = (reserved.simple - 1) / NANO * (1.0 - ROUNDING)
-    epsilon, delta = float(price["epsilon"]), float(price["delta"])
     divergence = renyi_divergence(events, budget.renyi_order) * (1.0 - ROUNDING)
+    epsilon = stated(price, "epsilon")
     return (
         epsilon >= share * budget.epsilon
-        and delta >= share * budget.delta / 2.0
-        and float(price["pld_epsilon"]) >= epsilon * (1.0 - TOLERANCE) * (1.0 - ROUNDING)
-        and float(price["renyi_divergence"]) >= divergence
+        and stated(price, "delta") >= share * budget.delta / 2.0
+        and stated(price, "pld_epsilon") >= epsilon * (1.0 - TOLERANCE) * (1.0 - ROUNDING)
+        and stated(price, "renyi_divergence") >= divergence
     )
+
+
+def stated(price: Mapping[str, Any], figure: str) -> float:
+    """A figure of a stored price; NaN, at least which nothing is, where there is none: words, lists and infinities count for nothing.
+
+    A text that spells a number would be one to `float`, and a bool to comparisons.
+    """
+    value: Any = price.get(figure) if isinstance(price, dict) else None
+    is_number = type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
+    return float(value) if is_number and math.isfinite(value) else math.nan

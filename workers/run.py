@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import torch
 from sqlalchemy.orm import Session
 
-from service.base.errors import InvalidOrder, NotFound, Unavailable
+from service.base.errors import InvalidOrder, NotFound, Unavailable, Unpriceable
 from service.datasets.models import Dataset
 from service.datasets.public import check_public_start
 from service.domain.open_columns import closed
@@ -46,7 +46,7 @@ from workers import lease as leases
 from workers.certificate import certify, state
 from workers.child import CANCEL_SIGNAL, OVER_LIMITS, Limits, limit_myself, was_refused_memory
 from workers.finished import Finished
-from workers.fitting import misfit, says_what_it_costs
+from workers.fitting import misfit, says_what_it_costs, stated
 from workers.generators.archive import pack
 from workers.generators.errors import UnusableGeneratorError
 from workers.generators.released import Released
@@ -156,8 +156,12 @@ class Attempt:
             return True  # looked at before it was charged; neither events nor costs can be changed since
         entries = self.in_transaction(lambda session: ledger_repository.entries_of_release(session, self.release.id))
         reserved = Shares(simple=entries["reserve"].simple, renyi=entries["reserve"].renyi)
-        price, events, budget = self.release.price, self.release.events, self.dataset.budget
-        paid = is_paid(events, reserved, budget, epsilon_scale=float(price["epsilon"]))
+        price, budget = self.release.price, self.dataset.budget
+        try:
+            events = self.release.events
+        except (Unpriceable, KeyError, TypeError):
+            return False  # raw SQL wrote no list of events
+        paid = is_paid(events, reserved, budget, epsilon_scale=stated(price, "epsilon"))
         return paid and says_what_it_costs(price, events, reserved, budget)
 
     def charge(self) -> LedgerEntry:

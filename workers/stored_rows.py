@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
 
-from service.base.errors import NotFound
+from service.base.errors import InvalidFile, NotFound
 from service.domain.alike import read_by
 from service.domain.image_schema import ImageSchema
 from service.platform.crypto import decrypt, open_decrypted
 from workers.encoding.images import EncodedImages, encode_images
-from workers.encoding.table import EncodedTable, TableDomain, encode_table
+from workers.encoding.table import EncodedTable, TableDomain, encode_table, names_units
 from workers.encoding.values import TableValues, read_values
 
 if TYPE_CHECKING:
@@ -97,9 +97,13 @@ class StoredRows:
         attempt, key, storage = self._attempt, self._dataset.storage_key, self._attempt.context.storage
         if key is None:
             raise NotFound("the rows were erased")
-        return open_decrypted(
+        rows = open_decrypted(
             lambda start, stop: storage.read_range(key, start, stop), storage.size(key), attempt.data_key()
         )
+        # Who writes to the database may say of rows that are units that all rows of a person are one: certificates would repeat it.
+        if names_units(rows) != (self._dataset.unit is not None):
+            raise InvalidFile("The stored rows are not grouped by the declared privacy unit; upload them again.")
+        return rows
 
     def public_images(self) -> EncodedImages:
         return self._public().images()

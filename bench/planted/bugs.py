@@ -107,6 +107,10 @@ T_PUBLIC_PAGES = "tests/service/pages/test_public_rows_pages.py"
 FREED = "migrations/versions/0018_rows_that_nothing_was_ordered_from.py"
 
 DECLARATIONS = "migrations/versions/0008_replaced_declarations.py"
+PROMISED = "migrations/versions/0029_what_is_promised_holds.py"
+T_PROMISED = "tests/service/test_what_is_promised.py"
+T_SIGN_IN = "tests/service/pages/test_sign_in.py"
+T_FITTING = "tests/workers/test_fitting.py"
 ROLES = "migrations/versions/0010_three_roles.py"
 LAST_ROLE = "migrations/versions/0015_old_role_without_rights.py"
 LOCKS = "migrations/versions/0019_locks_of_functions.py"
@@ -2130,7 +2134,7 @@ BUGS: tuple[Bug, ...] = (
         "a new declaration that waited for a charge is let in",
         (
             (
-                DECLARATIONS,
+                PROMISED,
                 (
                     "    IF held.dataset_id IS NULL THEN outcome := 'no_account'; RETURN; END IF;\n"
                     "    IF EXISTS (SELECT FROM public.ledger_entries AS e WHERE e.dataset_id = dataset AND e.kind = 'post') THEN\n"
@@ -2152,8 +2156,84 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a new declaration beside a reserved order",
-        ((DECLARATIONS, "IF open_releases IS NOT NULL THEN outcome := 'ordered'; RETURN; END IF;", ""),),
+        ((PROMISED, "IF open_releases IS NOT NULL THEN outcome := 'ordered'; RETURN; END IF;", ""),),
         (T_RACES,),
+    ),
+    Bug(
+        "a release needs no reservation",
+        ((PROMISED, "WHERE e.release_id = NEW.id AND e.kind = 'reserve'", "WHERE e.kind = 'reserve' OR true"),),
+        (f"{T_PROMISED}::test_no_release_is_written_without_its_reservation",),
+    ),
+    Bug(
+        "a release may be of one tenant on the rows of another",
+        ((PROMISED, "AND d.tenant_id = NEW.tenant_id", ""),),
+        (f"{T_PROMISED}::test_no_release_is_written_without_its_reservation",),
+    ),
+    Bug(
+        "the API's role raises the capacity of an account that is not charged yet",
+        (
+            (
+                PROMISED,
+                "IF NEW.renyi_capacity > public.largest_capacity(",
+                "IF false AND NEW.renyi_capacity > public.largest_capacity(",
+            ),
+        ),
+        (f"{T_PROMISED}::test_a_promise_that_is_not_charged_yet_is_not_weakened",),
+    ),
+    Bug(
+        "the API's role raises the δ of a promise that is not charged yet",
+        ((PROMISED, "IF NEW.delta > OLD.delta * rounding AND NOT (", "IF false AND NOT ("),),
+        (f"{T_PROMISED}::test_a_promise_that_is_not_charged_yet_is_not_weakened",),
+    ),
+    Bug(
+        "rows that were stored under one privacy unit stay under another",
+        (
+            (
+                PROMISED,
+                "IF dataset_redeclare.storage_key IS NOT DISTINCT FROM before_.storage_key THEN",
+                "IF false THEN",
+            ),
+        ),
+        (f"{T_PROMISED}::test_a_promise_that_is_not_charged_yet_is_not_weakened",),
+    ),
+    Bug(
+        "rows come back under another declaration, an upload for another key",
+        ((PROMISED, "WHERE n.name IS NOT NULL AND n.name IS DISTINCT FROM n.before_;", "WHERE false;"),),
+        (
+            f"{T_PROMISED}::test_rows_do_not_come_back_under_another_declaration",
+            f"{T_PROMISED}::test_an_upload_does_not_come_back_as_that_of_another_key",
+        ),
+    ),
+    Bug(
+        "a worker takes a row's word for the unit of the stored rows",
+        (("workers/stored_rows.py", "if names_units(rows) != (self._dataset.unit is not None):", "if False:"),),
+        (f"{T_PROMISE}::test_rows_are_read_under_the_unit_alone_that_they_were_stored_under",),
+    ),
+    Bug(
+        "who writes to the database begins a session of the page",
+        (
+            (
+                "service/platform/crypto.py",
+                'return self.api_key_digests(f"page session {token}")',
+                "return [hashlib.sha256(token.encode()).digest()]",
+            ),
+        ),
+        (f"{T_SIGN_IN}::test_who_writes_to_the_database_begins_no_session",),
+    ),
+    Bug(
+        "a session is that of the key that its row names",
+        (("service/auth/sessions.py", 'if not token.endswith(f".{key_id.hex}"):', "if False:"),),
+        (f"{T_SIGN_IN}::test_who_writes_to_the_database_gives_no_session_another_key",),
+    ),
+    Bug(
+        "a staged file opens for the key that its row names",
+        ((STAGING, 'return f"{staged_id}/{STAGED}/{key_id}"', 'return f"{staged_id}/{STAGED}"'),),
+        (f"{T_WALK}::test_a_row_that_names_another_key_opens_nothing",),
+    ),
+    Bug(
+        "a stored price with an infinite figure states enough",
+        (("workers/fitting.py", "if is_number and math.isfinite(value) else", "if is_number else"),),
+        (f"{T_FITTING}::test_a_price_without_a_figure_states_too_little",),
     ),
     Bug(
         "any owner key has the kept upload read again",

@@ -106,7 +106,7 @@ async def create_dataset(
             return made.model_dump(mode="json", by_alias=True)
 
         if MEDIA_TYPE in request.headers.get("accept", ""):
-            return UploadEvents(work, stack.pop_all())
+            return UploadEvents(request, work, stack.pop_all())
         reply = await in_turn(request, principal.tenant_id, create)
     response.headers["Location"] = f"/v1/datasets/{reply.id}"
     return reply
@@ -191,7 +191,7 @@ async def replace_declaration(
             return made.model_dump(mode="json", by_alias=True)
 
         if MEDIA_TYPE in request.headers.get("accept", ""):
-            return UploadEvents(work, stack.pop_all())
+            return UploadEvents(request, work, stack.pop_all())
         return await in_turn(request, principal.tenant_id, replace)
 
 

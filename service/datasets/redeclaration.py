@@ -1,6 +1,6 @@
 """Another declaration for the same rows, as long as nothing was charged: docs/privacy.md, "Another declaration".
 
-Whether that is still so is decided by `dataset_redeclare` (migration 0008) under the lock of the dataset's balance, which
+Whether that is still so is decided by `dataset_redeclare` (migration 0029) under the lock of the dataset's balance, which
 every reservation and every charge takes. The rows are read anew, from the upload as it came, which is kept until the
 first charge, or from the same file sent again.
 """
@@ -257,12 +257,13 @@ def _replace(
                 renyi_order=declared.budget.renyi_order,
                 renyi_capacity=declared.budget.renyi_capacity,
                 storage_key=storage_key,
+                key=principal.key_id,
+                request=principal.request_id,
             )
             _require_done(done)
             if kept:
                 repository.set_upload(session, before.id, **kept)
             repository.add_fingerprints(session, before.id, added, table.column_fingerprints)
-            audit.record(session, principal, "dataset", before.id)
             session.expire_all()
             after = repository.find(session, principal.tenant_id, before.id)
     except BaseException as error:

@@ -245,12 +245,12 @@ def standing(session: Session, dataset_id: uuid.UUID) -> Standing:
 REDECLARE = """
 SELECT outcome, open_releases
 FROM dataset_redeclare(:dataset, :declaration, :name, CAST(:schema AS jsonb), CAST(:privacy_unit AS jsonb), :units,
-                       :delta, :renyi_order, :renyi_capacity, :storage_key)
+                       :delta, :renyi_order, :renyi_capacity, :storage_key, CAST(:key AS uuid), CAST(:request AS uuid))
 """
 
 
 def redeclare(session: Session, dataset_id: uuid.UUID, **values: Any) -> Row[Any]:
-    """Replace the declaration or say why not (migration 0008); holds the balance until the transaction ends."""
+    """Replace the declaration and write it into the audit log, or say why not (migration 0029); holds the balance until the transaction ends."""
     return session.execute(text(REDECLARE), {"dataset": dataset_id, **values}).one()
 
 

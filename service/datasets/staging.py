@@ -108,7 +108,7 @@ def stage(
                     id=staged_id,
                     tenant_id=principal.tenant_id,
                     key_id=principal.key_id,
-                    wrapped_data_key=context.secrets.wrap_data_key(key, f"{staged_id}/{STAGED}"),
+                    wrapped_data_key=context.secrets.wrap_data_key(key, _owner_of(staged_id, principal.key_id)),
                     filled_key=filled_key,
                 )
             )
@@ -116,7 +116,7 @@ def stage(
         require_room(context, principal, and_this=True)  # after the commit: two at once see one another
     except BaseException as error:
         if not isinstance(error, Unavailable):  # then it may have happened nevertheless: the sweep removes it
-            _forget(context, [staged_id])
+            _forget(context, principal, staged_id)
         raise
     return staged_id
 
@@ -328,8 +328,8 @@ def _data_key(context: Context, row: StagedUpload) -> bytes:
     if row.wrapped_data_key is None:
         raise _gone()
     try:
-        return context.secrets.unwrap_data_key(bytes(row.wrapped_data_key), f"{row.id}/{STAGED}")
-    except Tampered:  # the root it was wrapped under was taken away meanwhile: a rotation does not wait for an hour
+        return context.secrets.unwrap_data_key(bytes(row.wrapped_data_key), _owner_of(row.id, row.key_id))
+    except Tampered:  # of another key; or the root was taken away meanwhile: a rotation does not wait for an hour
         raise _gone() from None
 
 
@@ -338,6 +338,11 @@ def _stream(context: Context, storage_key: str) -> Any:
         return context.storage.stream(storage_key)
     except NotFound:  # discarded or published in this moment
         raise _gone() from None
+
+
+def _owner_of(staged_id: uuid.UUID, key_id: uuid.UUID) -> str:
+    """What its key is bound to. A row that says that another API key has sent it opens nothing."""
+    return f"{staged_id}/{STAGED}/{key_id}"
 
 
 def _bound(part: str) -> str:
@@ -373,11 +378,10 @@ def _get(context: Context, storage_key: str, key: bytes, part: str) -> dict[str,
     return document
 
 
-def _forget(context: Context, staged_ids: Sequence[uuid.UUID]) -> None:
-    with context.transaction() as session:
-        session.execute(delete(StagedUpload).where(StagedUpload.id.in_(staged_ids)))
-    for staged_id in staged_ids:
-        _remove_objects(context, staged_id)
+def _forget(context: Context, principal: Principal, staged_id: uuid.UUID) -> None:
+    """What was refused. If that was after its commit, the audit log says that it was uploaded, and so that it is gone."""
+    discard(context, principal, staged_id)
+    _remove_objects(context, staged_id)
 
 
 def _remove_objects(context: Context, staged_id: uuid.UUID) -> None:

@@ -14,6 +14,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from service.base.errors import ImprimaturError
@@ -30,16 +32,16 @@ Work = Callable[[Caller], Coroutine[Any, Any, dict[str, Any]]]
 class UploadEvents(ClosingStream):
     """Does the work while it reports. Holds the uploaded file until the last event is out."""
 
-    def __init__(self, work: Work, upload: AsyncExitStack) -> None:
+    def __init__(self, request: Request, work: Work, upload: AsyncExitStack) -> None:
         self._upload = upload
-        super().__init__(_events(work), media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+        super().__init__(_events(request, work), media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._upload:
             await super().__call__(scope, receive, send)
 
 
-async def _events(work: Work) -> AsyncGenerator[str]:
+async def _events(request: Request, work: Work) -> AsyncGenerator[str]:
     caller = Caller()
     task = asyncio.ensure_future(work(caller))
     try:
@@ -51,6 +53,8 @@ async def _events(work: Work) -> AsyncGenerator[str]:
         try:
             yield _event("dataset", task.result())
         except ImprimaturError as error:
+            # The reply has begun, so the handler of refusals hears nothing of it: the audit log does by this.
+            await run_in_threadpool(request.app.state.refused, request, status_of(error), error.code)
             document = problem(status_of(error), error.code, error.detail, **error.values)
             yield _event("problem", json.loads(bytes(document.body)))
     finally:

@@ -79,7 +79,7 @@ async def publish(request: Request, staged_id: uuid.UUID, context: ContextOf, vi
     if MEDIA_TYPE in request.headers.get(
         "accept", ""
     ):  # a script that shows how far it is, then the page in the last event
-        return UploadEvents(work, AsyncExitStack())
+        return UploadEvents(request, work, AsyncExitStack())
     return await _publish(request, context, visitor, kept, None)
 
 

@@ -65,7 +65,8 @@ def sign_in(
     try:
         with context.driver() as connection:
             principal = authenticate(connection, context.secrets, key.strip())
-            token = sessions.begin(connection, principal.key_id, longest_seconds=context.settings.page_longest_seconds)
+            longest = context.settings.page_longest_seconds
+            token = sessions.begin(connection, context.secrets, principal.key_id, longest_seconds=longest)
     except Unauthenticated as error:
         limits.failed(address, digest)
         request.state.authentication_failure, request.state.failed_key = "unknown", digest[:4].hex()
@@ -84,7 +85,7 @@ def sign_out(request: Request, context: ContextOf) -> Response:
     """End the session, here and in the browser."""
     name = cookie_name(context.settings)
     with context.driver() as connection:
-        sessions.end(connection, request.cookies.get(name, ""))
+        sessions.end(connection, context.secrets, request.cookies.get(name, ""))
     reply = RedirectResponse("/sign-in", 303, headers={**PAGE_HEADERS, "Clear-Site-Data": '"cache"'})
     reply.delete_cookie(name, path="/", secure=context.settings.behind_tls, httponly=True, samesite="lax")
     return reply

@@ -73,7 +73,8 @@ def come_back(request: Request, context: ContextOf, provider: ProviderOf) -> Res
     person = provider.come_back(context.secrets, ticket, answered, _now(context))
     principal = _principal(request, context, person, ticket)
     with context.driver() as connection:
-        token = sessions.begin(connection, principal.key_id, longest_seconds=context.settings.page_longest_seconds)
+        longest = context.settings.page_longest_seconds
+        token = sessions.begin(connection, context.secrets, principal.key_id, longest_seconds=longest)
     reply = RedirectResponse(own_path(sign_on.next_path_of(ticket)), 303, headers=dict(PAGE_HEADERS))
     set_cookie(reply, context.settings, token)
     reply.delete_cookie(

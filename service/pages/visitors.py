@@ -28,6 +28,7 @@ def session_of(request: Request, context: Context) -> SignedIn | None:
         with context.driver() as connection:
             found = sessions.find(
                 connection,
+                context.secrets,
                 token,
                 idle_seconds=settings.page_idle_seconds,
                 longest_seconds=settings.page_longest_seconds,

@@ -114,6 +114,7 @@ AUDIT_ACTIONS = {
     "ask_form": N_("look at the form for questions"),
     "cancel_release": N_("cancel a release"),
     "change_dataset": N_("change a dataset"),
+    "change_promise": N_("change the privacy unit, the number of units or δ"),
     "choose_file": N_("choose a file to upload"),
     "complete_rows": N_("complete rows"),
     "create_dataset": N_("publish a dataset"),

@@ -102,6 +102,13 @@ class Secrets:
         matches = [hmac.compare_digest(digest, stored) for digest in self.api_key_digests(api_key)]
         return any(matches)  # under each root, so that the time does not tell under which
 
+    def session_digests(self, token: str) -> list[bytes]:
+        """What may be stored of a session of the page, under each root; the first one is of a new session.
+
+        Keyed, so that who can write to the database cannot begin a session. No API key begins so.
+        """
+        return self.api_key_digests(f"page session {token}")
+
     # rows
 
     @property

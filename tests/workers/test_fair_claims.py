@@ -140,7 +140,7 @@ def test_a_key_with_the_id_of_its_tenant_stops_no_queue(queue, settings):
     with transaction(settings) as session:
         tenant = session.execute(text("SELECT tenant_id FROM releases")).scalar_one()
         dataset = queue.dataset("a")
-        add_bare_release(session, tenant, dataset, COST, key_id=tenant)
+        reserve(session, dataset, add_bare_release(session, tenant, dataset, COST, key_id=tenant), COST)
     assert {queue.claim().release_id for _ in range(2)} > {release}
 
 

@@ -45,6 +45,30 @@ def test_a_price_that_states_less_than_it_costs_is_found(stated: str) -> None:
         assert not says_what_it_costs(honest | {stated: less}, price.events, price.shares, budget)
 
 
+WORDS = {"missing": None, "null": None, "a text": "1.0", "a word": "cheap", "no number": float("nan"), "infinity": float("inf"),
+         "as text": "Infinity", "a list": [1.0], "an object": {"value": 1.0}, "true": True, "too large": 10**400}  # fmt: skip
+"""What stands in a stored price in place of a figure."""
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("figure", ["epsilon", "delta", "pld_epsilon", "renyi_divergence"])
+def test_a_price_without_a_figure_states_too_little(figure: str, word: str) -> None:
+    """It broke the attempt, and each that followed; now the release is voided before it is charged."""
+    budget = open_budget(3.0, 1e-5)
+    price = price_order(parse_order({"method": "marginals", "epsilon": 1.0}), units=200, budget=budget)
+    forged = {**price.as_json, figure: WORDS[word]}
+    if word == "missing":
+        del forged[figure]
+    assert not says_what_it_costs(forged, price.events, price.shares, budget)
+
+
+def test_a_price_that_is_no_object_states_nothing() -> None:
+    budget = open_budget(3.0, 1e-5)
+    price = price_order(parse_order({"method": "marginals", "epsilon": 1.0}), units=200, budget=budget)
+    for forged in ([], "cheap", None, 7):
+        assert not says_what_it_costs(forged, price.events, price.shares, budget)  # type: ignore[arg-type]  # raw SQL wrote it
+
+
 def test_what_is_open_is_bought_first_and_once() -> None:
     bought, table = case_of("declaration", "table"), case_of("marginals", "table")
     assert misfit(table.order, Dataset(schema=bought.schema.as_json())) == "declaration_needed"

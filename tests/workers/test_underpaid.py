@@ -122,3 +122,8 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(st
 def test_a_price_that_raw_sql_made_say_too_little_is_voided(stack, client, placed):
     said = {"delta": 1e-30, "renyi_divergence": 1e-9}  # which is on no list, and a certificate would have signed
     assert voided(stack, client, *placed, price=said) == ("voided", "underpaid", ["reserve", "void"])
+
+
+@pytest.mark.parametrize("said", [{"epsilon": None}, {"pld_epsilon": "cheap"}, {"events": "none"}], ids=str)
+def test_a_price_that_raw_sql_wrote_a_word_into_is_voided_too(stack, client, placed, said):
+    assert voided(stack, client, *placed, price=said) == ("voided", "underpaid", ["reserve", "void"])

@@ -302,6 +302,14 @@ def encode_table(
     return _with_few_rows_per_unit(rows, units, max_rows_per_unit, random_keys)
 
 
+def names_units(source: BinaryIO) -> bool:
+    """Whether the rows of a canonical Parquet file are grouped by units; reads its end alone, and goes back to its beginning."""
+    with pq.ParquetFile(source) as file:
+        found = UNIT_COLUMN in file.schema_arrow.names
+    source.seek(0)
+    return found
+
+
 def _has_units(file: pq.ParquetFile, domain: TableDomain, units: int) -> bool:
     """Whether each row names its unit; raises `InvalidFile` where the file is not what is recorded of it."""
     names = tuple(file.schema_arrow.names)

@@ -16,7 +16,9 @@ from service.platform import paging
 from service.privacy.filters import Shares
 from service.upkeep.installation import owner_transaction
 from tests.bare_rows import add_bare_release
+from tests.reservations import reserve
 
+COST = Shares(1, 1)
 PRICE = {"epsilon": 1.0, "delta": 1e-7, "pld_epsilon": 0.99, "renyi_divergence": 0.1, "events": []}
 
 
@@ -43,10 +45,13 @@ def add_releases(context, dataset_id, count, **values):
     """Of one moment, as a transaction makes them: their ids decide the order."""
     tenant = tenant_of(context, dataset_id)
     with context.transaction() as session:
-        return [
-            add_bare_release(session, tenant, uuid.UUID(dataset_id), Shares(1, 1), **{"price": PRICE, **values})
+        made = [
+            add_bare_release(session, tenant, uuid.UUID(dataset_id), COST, **{"price": PRICE, **values})
             for _ in range(count)
         ]
+        for release in made:
+            reserve(session, uuid.UUID(dataset_id), release, COST)
+        return made
 
 
 def pages(api, path, limit, *, between=lambda: None, **query):

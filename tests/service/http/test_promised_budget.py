@@ -1,10 +1,12 @@
 """The capacity of the Rényi account follows from ε and δ, whatever who may replace a declaration has written into its row."""
 
 import json
+import uuid
 
 import psycopg
 import pytest
 
+from service.base.errors import InvalidFile
 from service.datasets.models import Dataset
 from service.datasets.promise import promised
 from service.datasets.repository import Account
@@ -13,11 +15,12 @@ from service.privacy.calibration import is_paid
 from service.privacy.filters import Shares, open_budget
 from service.privacy.renyi import renyi_capacity
 from tests.orders import price_order
+from tests.reservations import claim
+from workers.run import Attempt
+from workers.stored_rows import StoredRows
 
-REDECLARE = """
-SELECT outcome FROM datasets AS d, LATERAL dataset_redeclare(
-    d.id, 1, d.name, d.schema, d.privacy_unit, d.units, d.delta, d.renyi_order, 1e6, d.storage_key) WHERE d.id = %s
-"""
+WRITE = "SET session_replication_role = replica; UPDATE datasets SET renyi_capacity = 1e6 WHERE id = '{}'"
+"""As the API's role could until revision 0029; the database refuses it since (`tests/service/test_what_is_promised.py`)."""
 MARGINALS = {"method": "marginals", "epsilon": 3.0}
 
 
@@ -48,10 +51,26 @@ def test_a_cost_in_shares_of_a_larger_capacity_does_not_pay():
     assert is_paid(price.events, price.shares, honest, epsilon_scale=price.epsilon)
 
 
+@pytest.mark.parametrize("unit", [None, '{"column": "city", "max_rows_per_unit": 1}'])
+def test_rows_are_read_under_the_unit_alone_that_they_were_stored_under(api, context, dataset_id, database, unit):
+    """Who writes to the database and copies objects could say that all rows of a city are one unit, where each row is."""
+    with context.transaction() as session:
+        lease = claim(session, uuid.UUID(api.order(dataset_id, MARGINALS).json()["id"]))
+    with psycopg.connect(database.owner_url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("UPDATE datasets SET privacy_unit = %s::jsonb WHERE id = %s", (unit, dataset_id))
+    rows = StoredRows(Attempt(context, lease))
+    if unit is None:
+        assert len(rows.table(numeric_bins=4)[0].codes)
+        return
+    for read in (lambda: rows.table(numeric_bins=4), lambda: rows.values(["age"])):
+        with pytest.raises(InvalidFile, match="privacy unit"):
+            read()
+
+
 def test_the_api_s_role_cannot_make_room_in_the_renyi_account(api, dataset_id, database):
     """Tried: four releases of the whole ε were published, each for a millionth of the Rényi account, and the ledger verified."""
-    with psycopg.connect(database.api_url.replace("+psycopg", ""), autocommit=True) as connection:
-        assert connection.execute(REDECLARE, (dataset_id,)).fetchone() == ("done",)
+    with psycopg.connect(database.owner_url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(WRITE.format(dataset_id))
     first, second = (api.order(dataset_id, MARGINALS) for _ in range(2))
     assert first.status_code == 202, first.text
     assert second.status_code == 409, second.text

@@ -9,6 +9,7 @@ import pytest
 
 from imprimatur.streams import server_sent_events
 from service.datasets.upload_events import _events
+from tests.service.http.test_audit_log import acts, lines
 
 EVENTS = {"Accept": "text/event-stream"}
 
@@ -41,6 +42,15 @@ def test_a_refusal_of_the_rows_is_the_last_event_and_nothing_is_kept(api, contex
     assert list(context.settings.scratch_dir.iterdir()) == []
 
 
+def test_a_refusal_in_an_event_has_its_line_in_the_audit_log(api):
+    """The reply has begun with 200 by then. It left none, where the same upload without events did."""
+    assert api.upload().status_code == 201
+    for key in (api.owner, api.owner | EVENTS):
+        api.upload(key=key)
+        assert acts(api)[-1] == ("create_dataset", None, None, "duplicate_rows")
+    assert len(acts(api)) == len({line["request_id"] for line in lines(api)})
+
+
 def test_what_is_wrong_before_the_rows_is_an_ordinary_refusal(api):
     assert api.upload(key=api.owner | EVENTS, budget="none").status_code == 422
     assert api.upload(key=api.reader | EVENTS).status_code == 403
@@ -60,7 +70,7 @@ def test_hanging_up_stops_the_work(reports):
             ended.set()
 
     async def hang_up():
-        events = _events(lambda report: anyio.to_thread.run_sync(work, report))
+        events = _events(None, lambda report: anyio.to_thread.run_sync(work, report))
         first = await anext(events)
         for _ in range(reports):
             await anext(events)

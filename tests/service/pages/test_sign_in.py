@@ -1,10 +1,13 @@
 """Sessions of the page: who gets one, what ends it, and which forms are taken."""
 
+import hashlib
 import re
 
+import psycopg
 import pytest
 
 from service.auth import sessions
+from service.pages.visitors import cookie_name
 from service.upkeep.installation import owner_transaction
 
 
@@ -153,7 +156,32 @@ def test_only_a_hash_of_the_cookie_is_kept(api, context, browser_of):
     assert bytes(digest).hex() not in token
     assert token.encode() not in bytes(digest)
     with context.driver() as connection:
-        assert sessions.find(connection, bytes(digest).hex(), idle_seconds=60, longest_seconds=60) is None
+        assert (
+            sessions.find(connection, context.secrets, bytes(digest).hex(), idle_seconds=60, longest_seconds=60) is None
+        )
+
+
+def test_who_writes_to_the_database_begins_no_session(api, context, database, browser_of):
+    """The API's role inserts sessions. With a plain hash of a token of its own it was signed in as any owner."""
+    browser_of(api.owner)
+    browser = browser_of()
+    with psycopg.connect(database.api_url.replace("+psycopg", ""), autocommit=True) as connection:
+        for digest in (hashlib.sha256(b"mine").digest(), hashlib.sha256(b"page session mine").digest()):
+            forge = "INSERT INTO page_sessions (digest, key_id) SELECT %s, id FROM api_keys WHERE scope = 'owner'"
+            connection.execute(forge + " LIMIT 1", (digest,))
+    browser.http.cookies.set(cookie_name(context.settings), "mine")
+    assert "/sign-in" in browser.get("/datasets", follow_redirects=False).headers["location"]
+
+
+def test_who_writes_to_the_database_gives_no_session_another_key(api, database, browser_of):
+    """Rows are deleted and inserted: a reader's session as that of an owner."""
+    browser = browser_of(api.reader)
+    assert browser.get("/datasets", follow_redirects=False).status_code == 200
+    with psycopg.connect(database.api_url.replace("+psycopg", ""), autocommit=True) as connection:
+        (digest,) = connection.execute("DELETE FROM page_sessions RETURNING digest").fetchone()
+        forge = "INSERT INTO page_sessions (digest, key_id) SELECT %s, id FROM api_keys WHERE scope = 'owner' LIMIT 1"
+        connection.execute(forge, (digest,))
+    assert "/sign-in" in browser.get("/datasets", follow_redirects=False).headers["location"]
 
 
 def test_both_languages(api, browser_of):

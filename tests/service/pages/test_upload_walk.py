@@ -13,9 +13,14 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
+from sqlalchemy import insert, select
 
+from service.auth.models import ApiKey
+from service.auth.principal import Principal
+from service.base.errors import NotFound, RateLimited
 from service.datasets import staging
 from service.http.app import create_app
+from service.intake.sealed import SealedFile
 from service.pages import sample_table
 from service.upkeep.installation import owner_transaction
 from service.upkeep.sweep import sweep
@@ -623,6 +628,25 @@ def test_the_relay_may_remove_what_is_over_and_read_no_key(context, database, ow
     assert owner.get(staged.url.path).status_code == 404
 
 
+def test_a_row_that_names_another_key_opens_nothing(context, staged):
+    """The API's role may delete rows and insert them: with a key of its own in it, a stranger read the rows of the draft."""
+    (staged_id,) = map(uuid.UUID, re.findall(r"[0-9a-f-]{36}", staged.url.path))
+    with context.transaction() as session:
+        row = session.get_one(staging.StagedUpload, staged_id)
+        principal = Principal(row.tenant_id, row.key_id, "owner")
+        kept = {name: getattr(row, name) for name in ("id", "wrapped_data_key", "filled_key")}
+        assert staging.open_staged(context, principal, staged_id).draft
+        query = select(ApiKey.tenant_id, ApiKey.id).where(ApiKey.tenant_id != row.tenant_id)
+        stranger = Principal(*session.execute(query).first(), "owner")
+        session.delete(row)
+        session.flush()
+        session.execute(
+            insert(staging.StagedUpload).values(tenant_id=stranger.tenant_id, key_id=stranger.key_id, **kept)
+        )
+    with pytest.raises(NotFound):
+        staging.open_staged(context, stranger, staged_id)
+
+
 def test_the_sweep_takes_what_no_row_names_and_leaves_what_waits(context, owner, staged):
     context.storage.put(f"{staging.STAGED}/{uuid.uuid4()}/file", b"x")
     assert sweep(context, min_age_seconds=0.0) == 1
@@ -639,6 +663,23 @@ def test_a_tenant_s_files_do_not_pile_up(owner, context):
     owner.post(pages[0].url.path.replace("declare", "discard"))
     assert owner.get(pages[0].url.path).status_code == 404
     assert send(owner).status_code == 200
+
+
+def test_a_file_that_is_refused_after_its_commit_is_not_said_to_be_here(api, context, owner, tmp_path):
+    """Of two that come at once the second is counted after it was kept. The log said that it was uploaded, and no more."""
+    most = context.settings.staged_uploads_per_tenant
+    for _ in range(most):
+        owner.post("/datasets/new/sample")
+    with context.driver() as connection:
+        (tenant, key) = connection.execute("SELECT DISTINCT tenant_id, key_id FROM staged_uploads").fetchone()
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n")
+    with SealedFile.in_the_clear(path) as file, pytest.raises(RateLimited):
+        staging.stage(context, Principal(tenant, key, "owner", action="stage_upload"), file, {}, {})
+    newest, before = api.http.get("/v1/audit", headers=api.owner).json()["items"][:2]
+    assert [line["action"] for line in (before, newest)] == ["stage_upload", "discard_upload"]
+    assert before["object_id"] == newest["object_id"]
+    assert not list(context.storage.list(f"{staging.STAGED}/{newest['object_id']}"))
 
 
 def test_a_wide_table_is_declared_in_parts(owner):
