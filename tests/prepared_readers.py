@@ -50,7 +50,7 @@ class PreparedReaders:
         return self._forked(command[-1], options["env"], list(options["pass_fds"]))
 
     def stop(self) -> None:
-        """It ends where nobody can ask any more."""
+        """End the prepared process; it can make no reader after this."""
         if self._asked is not None and self._prepared is not None:
             self._asked.close()
             self._prepared.wait(30)
