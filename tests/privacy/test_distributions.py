@@ -457,7 +457,7 @@ def test_a_release_of_a_method_without_a_run_is_not_charged(monkeypatch: pytest.
             super().__init__()
             self.dataset = SimpleNamespace(state="ready", declared_schema=SCHEMA)
             self.release = SimpleNamespace(
-                order=order_for(0.5, 1), order_={}, events=(), cancel_requested=False, step=0
+                state="reserved", order=order_for(0.5, 1), order_={}, events=(), cancel_requested=False, step=0
             )
 
         def report(self, step: int, phase: str, *, at_once: bool = False) -> None:

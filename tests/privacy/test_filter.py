@@ -52,7 +52,7 @@ from tests.orders import price_order
 from tests.reservations import faults_of, reserve
 
 BUDGET = open_budget(2.0, 1e-5)
-UNITS = 20_000
+UNITS = 10_000
 ONE_STEP = {"steps": 1, "sampling_probability": 1.0, "thresholds": {"kind": "fixed"}}
 CATALOGUE = (
     {"share": 0.02, "steps": 40, "sampling_probability": 0.1},

@@ -89,9 +89,9 @@ class StatisticsTable:
         _, about = self._read(metadataonly=True, **kept)
         self._own_missing = [name for name in about.column_names if name in (about.missing_ranges or {})]
         self._columns = list(about.column_names)
-        check_width(self._columns, limits)
-        if not self._columns:
+        if not self._columns or None in self._columns:  # a damaged name is None
             raise self._damaged()
+        check_width(self._columns, limits)
         self._labels: Mapping[str, Mapping[Any, str]] = about.variable_value_labels or {}
         rows = about.number_rows
         self._most_rows = _MOST_CELLS // len(self._columns)

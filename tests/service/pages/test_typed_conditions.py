@@ -90,9 +90,9 @@ def test_a_point_between_thousands_is_not_read_as_one_before_a_fraction(text, ap
     [
         ("Preis>=20000", "it holds numbers from 0.5 to 10000.0", "sie enthält Zahlen von 0,5 bis 10000,0"),
         ("Summe>=20000", "it holds numbers from 0.5 to 10000.0", "sie enthält Zahlen von 0,50 bis 10.000,00"),
-        ("Preis>=x", "of type number, like 1234.5;", "vom Typ Zahl, wie etwa 1234,5;"),
-        ("Kinder>=x", "of type integer, like 1234;", "vom Typ ganze Zahl, wie etwa 1234;"),
-        ("day>=x", "of type date, like 2024-03-01;", "vom Typ Datum, wie etwa 2024-03-01;"),
+        ("Preis>=x", "of type number, like 1234.5;", "vom Typ Kommazahlen, wie etwa 1234,5;"),
+        ("Kinder>=x", "of type integer, like 1234;", "vom Typ ganze Zahlen, wie etwa 1234;"),
+        ("day>=x", "of type date, like 2024-03-01;", "vom Typ Tage, wie etwa 2024-03-01;"),
         ("Maß=7", "its values are: 1.5, 1000.0", "ihre Werte sind: 1,5, 1000,0"),
         ("Preis in [1, 20000]", "20000.0 is not one of its values", "20000,0 ist keiner ihrer Werte"),
     ],
