@@ -124,6 +124,6 @@ def test_a_price_that_raw_sql_made_say_too_little_is_voided(stack, client, place
     assert voided(stack, client, *placed, price=said) == ("voided", "underpaid", ["reserve", "void"])
 
 
-@pytest.mark.parametrize("said", [{"epsilon": None}, {"pld_epsilon": "cheap"}, {"events": "none"}], ids=str)
+@pytest.mark.parametrize("said", [{"renyi_divergence": None}, {"pld_epsilon": "cheap"}, {"events": "none"}], ids=str)
 def test_a_price_that_raw_sql_wrote_a_word_into_is_voided_too(stack, client, placed, said):
     assert voided(stack, client, *placed, price=said) == ("voided", "underpaid", ["reserve", "void"])
