@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import torch
 from sqlalchemy.orm import Session
 
-from service.base.errors import InvalidOrder, NotFound, Unavailable, Unpriceable
+from service.base.errors import InvalidOrder, NotFound, Tampered, Unavailable, Unpriceable
 from service.datasets.models import Dataset
 from service.datasets.public import check_public_start
 from service.domain.open_columns import closed
@@ -251,7 +251,12 @@ class Attempt:
         """What an earlier attempt has finished and not published."""
         if self.release.state != "charged" or not has_report(self.release):
             return None
-        saved = self.checkpoints.get()
+        try:
+            saved = self.checkpoints.get()
+        except (NotFound, Tampered):
+            if self.dataset.state == "erased":
+                return None  # nothing can run anew; while rows are there, a run must not
+            raise
         return None if saved is None else Finished.of(saved)
 
     def publish_finished(self, finished: Finished, posted: LedgerEntry) -> None:
@@ -279,7 +284,7 @@ class Attempt:
     def reported(self, files: dict[str, bytes]) -> tuple[dict[str, Any] | None, dict[str, bytes]]:
         """The charged report, where one was ordered, and the files with it. Rows that are gone take the report with them, and nothing else.
 
-        Whether they are gone is public. Of the report nothing was released by then: its noise is drawn after all rows are read.
+        Whether they are gone is public. Of the report nothing has left this process by then.
         """
         if has_report(self.release) and self.release.order.accept is None and self.are_rows_gone():
             return without_report(files)

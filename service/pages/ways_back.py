@@ -68,9 +68,17 @@ def after_signing_in(request: Request) -> str:
     """
     path, query = request.url.path, request.url.query
     if "hx-request" in request.headers:
-        shown = urllib.parse.urlsplit(request.headers.get("hx-current-url", ""))
-        path, query = shown.path or "/", shown.query
+        path, query = _shown_at(request.headers.get("hx-current-url", ""))
     elif request.method != "GET":
         path, query = nearest_page(request) or "/", ""
     address = way_back(request) if is_download(request) else f"{path}?{query}" if query else path
     return address if address is not None and len(address) <= LONGEST_ADDRESS else path
+
+
+def _shown_at(address: str) -> tuple[str, str]:
+    """Path and query of an address that a script has sent."""
+    try:
+        shown = urllib.parse.urlsplit(address)
+    except ValueError:
+        return "/", ""
+    return shown.path or "/", shown.query

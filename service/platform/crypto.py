@@ -105,9 +105,10 @@ class Secrets:
     def session_digests(self, token: str) -> list[bytes]:
         """What may be stored of a session of the page, under each root; the first one is of a new session.
 
-        Keyed, so that who can write to the database cannot begin a session. No API key begins so.
+        Keyed, so that who can write to the database cannot begin a session. The byte in front is in no UTF-8, so that no text, sent
+        as an API key, has the digest of a session.
         """
-        return self.api_key_digests(f"page session {token}")
+        return [hmac.digest(root, b"\xff" + token.encode(), hashlib.sha256) for root in self.ring.api_keys]
 
     # rows
 

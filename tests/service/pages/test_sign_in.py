@@ -148,6 +148,14 @@ def test_who_was_away_too_long_is_told_so_and_led_back_to_the_page_that_was_open
     assert "Your session has ended" not in browser_of().get("/sign-in").text
 
 
+def test_an_address_that_is_none_leads_to_the_sign_in_page(browser_of):
+    answer = browser_of().get(
+        "/datasets", headers={"HX-Request": "true", "HX-Current-URL": "http://["}, follow_redirects=False
+    )
+    assert answer.status_code < 500
+    assert "/sign-in" in str(answer.headers)
+
+
 def test_only_a_hash_of_the_cookie_is_kept(api, context, browser_of):
     browser = browser_of(api.owner)
     (token,) = browser.http.cookies.values()
@@ -182,6 +190,22 @@ def test_who_writes_to_the_database_gives_no_session_another_key(api, database, 
         forge = "INSERT INTO page_sessions (digest, key_id) SELECT %s, id FROM api_keys WHERE scope = 'owner' LIMIT 1"
         connection.execute(forge, (digest,))
     assert "/sign-in" in browser.get("/datasets", follow_redirects=False).headers["location"]
+
+
+def test_a_session_s_digest_is_that_of_no_api_key(api, database, browser_of):
+    """The API's role inserts keys, and reads the digest of its own session: as the digest of an owner's key it opened the tenant."""
+    browser = browser_of(api.reader)
+    (token,) = browser.http.cookies.values()
+    with psycopg.connect(database.api_url.replace("+psycopg", ""), autocommit=True) as connection:
+        forge = (
+            "INSERT INTO api_keys (id, tenant_id, name, scope, digest, root_id)"
+            " SELECT gen_random_uuid(), k.tenant_id, 'forged', 'owner', s.digest, k.root_id"
+            " FROM page_sessions s, api_keys k WHERE k.scope = 'owner' LIMIT 1 RETURNING id"
+        )
+        assert connection.execute(forge).fetchone()
+    for text in (token, f"page session {token}", f"\xff{token}"):
+        answer = api.http.get("/v1/datasets", headers={"Authorization": f"Bearer {text}".encode("latin-1")})
+        assert answer.status_code == 401
 
 
 def test_both_languages(api, browser_of):
