@@ -1,7 +1,5 @@
 """Two windows, a session that ends while a page is open, a browser without scripts, both languages."""
 
-import hashlib
-
 from playwright.sync_api import expect
 
 from service.upkeep.installation import owner_transaction
@@ -12,10 +10,9 @@ def end_sessions_of(stack, window):
     (token,) = [each["value"] for each in window.page.context.cookies() if each["name"] == "imprimatur_session"]
     with owner_transaction(stack.settings) as session:
         changed = session.connection().exec_driver_sql(
-            "UPDATE page_sessions SET seen_at = seen_at - interval '2 days' WHERE digest = %s",
-            (hashlib.sha256(token.encode()).digest(),),
+            "UPDATE page_sessions SET seen_at = seen_at - interval '2 days' WHERE key_id = %s", (token.split(".")[1],)
         )
-        assert changed.rowcount == 1
+        assert changed.rowcount >= 1
 
 
 def test_signing_out_in_one_window_leaves_the_other(open_window, keys_of, dataset):
@@ -56,6 +53,7 @@ def test_who_types_is_not_idle(open_window, keys_of):
     window.page.get_by_role("button", name="Try with sample data").click()
     field = window.page.get_by_label("Smallest value").first
     field.wait_for()
+    window.page.wait_for_load_state()  # the script that sees typing is run after the page is read
     window.page.evaluate("toldAt -= 61_000")  # as time would
     with window.page.expect_response("**/session") as told:
         field.press_sequentially("12")
