@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import os
 import re
 import tempfile
@@ -307,13 +308,18 @@ EXPERIENCE_FIELDS = (
 
 
 def write_experience() -> None:
-    """One line for each method, data set and ε."""
-    lines = [*_of_tables(), *_of_idpgan(), *_of_images()]
-    with EXPERIENCE.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(EXPERIENCE_FIELDS)
-        writer.writerows(lines)
-    print(f"{len(lines)} lines")
+    text = experience()
+    EXPERIENCE.write_text(text, encoding="utf-8")
+    print(f"{len(text.splitlines()) - 1} lines")
+
+
+def experience() -> str:
+    """The file of experience, from the runs on record: one line for each method, data set and ε."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(EXPERIENCE_FIELDS)
+    writer.writerows([*_of_tables(), *_of_idpgan(), *_of_images()])
+    return text.getvalue()
 
 
 def _of_tables() -> Iterator[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.forecast import FITTED, HELD_OUT, Case, Setting, compared, differences_of
+from bench.forecast import EXPERIENCE, FITTED, HELD_OUT, Case, Setting, compared, differences_of, experience
 from service.domain.grids import shape_of
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import method_of, parse_order
@@ -91,3 +91,8 @@ def test_a_miss_is_relative_to_what_was_measured():
 def test_no_table_that_constants_were_chosen_on_is_held_out():
     assert not set(FITTED) & set(HELD_OUT)
     assert len(HELD_OUT) >= 20
+
+
+def test_experience_that_quotes_show_is_that_of_the_runs_on_record():
+    """After new runs: python -m bench.forecast --experience."""
+    assert EXPERIENCE.read_text(encoding="utf-8") == experience()

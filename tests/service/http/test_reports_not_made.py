@@ -105,6 +105,30 @@ def test_an_attempt_after_a_crash_publishes_what_was_finished(api, context, data
     assert list(context.storage.list("checkpoints")) == []
 
 
+def test_a_finished_release_that_the_store_lost_ends_as_erased_where_the_rows_are_gone_too(
+    api, context, dataset_id, release, monkeypatch
+):
+    """Nothing can be made again. While the rows are there, an attempt breaks instead, for the store may find it."""
+
+    def dies(*_):
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "with_report", dies)
+        with pytest.raises(KilledError):
+            Attempt(context, claimed(context, release)).run()
+    for key in list(context.storage.list("checkpoints")):
+        context.storage.delete(key)
+    with pytest.raises(run.NotFound):
+        Attempt(context, claimed(context, release)).run()
+    erase(api, dataset_id)
+    lease = claimed(context, release)
+    Attempt(context, lease).run()
+    with context.transaction() as session:
+        found = session.get_one(Release, lease.release_id)
+        assert (found.state, found.failure) == ("failed", "erased")
+
+
 @pytest.mark.usefixtures("signing_key")
 def test_without_its_accepted_figures_a_finished_release_is_not_published(api, context, dataset_id, monkeypatch):
     """Published is only what meets them, and they can no longer be measured: it ends as erased, and the charge stands."""
