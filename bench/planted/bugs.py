@@ -3815,6 +3815,16 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_RAPPOR}::test_permanent_bits_turn_as_often_as_f_says",),
     ),
     Bug(
+        "permanent coins of RAPPOR are the same for every setting",
+        (("imprimatur/local/rappor.py", "{settings.bits} {settings.hashes} {half} ", ""),),
+        (f"{T_RAPPOR}::test_a_permanent_response_under_other_settings_is_of_other_coins",),
+    ),
+    Bug(
+        "memoised coins of OUE are the same for every setting",
+        (("imprimatur/local/oue.py", '{self.flip_part} {digest_of(self.values)}"', 'permanent"'),),
+        ("tests/imprimatur/local/test_local_oue.py::test_a_report_under_other_settings_is_of_other_coins",),
+    ),
+    Bug(
         "a memoised report is drawn anew",
         (("imprimatur/local/oue.py", ".toss if self._memoised else fresh", ".toss if not self._memoised else fresh"),),
         (

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import math
 import secrets
+from collections.abc import Sequence
 from fractions import Fraction
 
 BITS = 64
@@ -72,6 +73,15 @@ def places(value: str, *, cohort: int, hashes: int, bits: int) -> tuple[int, ...
             found.append(place)
         counter += 1
     return tuple(found)
+
+
+def digest_of(values: Sequence[str]) -> str:
+    """Of a list of texts, in its order."""
+    state = hashlib.sha256()
+    for value in values:
+        text = value.encode("utf-8", "surrogatepass")
+        state.update(len(text).to_bytes(8, "big") + text)
+    return state.hexdigest()
 
 
 def _framed(purpose: str, value: str) -> bytes:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from imprimatur.local.coins import WHOLE, PermanentCoins, at_least, check_secret, fresh, new_secret
+from imprimatur.local.coins import WHOLE, PermanentCoins, at_least, check_secret, digest_of, fresh, new_secret
 from imprimatur.local.estimates import Estimates, add_bits, bits_of, text_of
 
 MOST_VALUES = 100_000
@@ -28,6 +28,8 @@ class OUE:
             raise ValueError(f"epsilon is above 0 and at most {LARGEST_EPSILON:g}")
         self.flip_part = at_least(1.0 / (math.exp(epsilon) + 1.0))
         self._place = {value: place for place, value in enumerate(self.values)}
+        self.purpose = f"oue {self.flip_part} {digest_of(self.values)}"
+        """Of permanent coins: other settings toss others, since two reports from the same ones would tell more than the sum of their ε."""
 
     @property
     def flip(self) -> float:
@@ -84,5 +86,5 @@ class OueReporter:
     def report(self, value: str) -> str:
         """Hexadecimal digits to be sent. Memoised: one value always gives the same report, so that repeating it tells nothing more."""
         own, flip = self._settings.place(value), self._settings.flip_part
-        toss = PermanentCoins(self.secret, "oue", value).toss if self._memoised else fresh
+        toss = PermanentCoins(self.secret, self._settings.purpose, value).toss if self._memoised else fresh
         return text_of(toss(WHOLE // 2 if place == own else flip) for place in range(len(self._settings.values)))

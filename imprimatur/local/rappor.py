@@ -120,11 +120,14 @@ class RapporReporter:
 
     def permanent(self, value: str) -> tuple[bool, ...]:
         """The permanent response: never sent. The same for one value and secret, so that many reports do not average it away."""
-        half, _, _ = self._settings.coins
-        coins = PermanentCoins(self.secret, f"rappor {self.cohort}", value)
-        own = self._settings.filter_bits(value, self.cohort)
+        settings = self._settings
+        half, _, _ = settings.coins
+        # Of everything that it depends on: from the same coins, responses of two settings would show which bits the filter has.
+        purpose = f"rappor {settings.bits} {settings.hashes} {half} {self.cohort}"
+        coins = PermanentCoins(self.secret, purpose, value)
+        own = settings.filter_bits(value, self.cohort)
         # One coin a bit: 1 with probability f/2 where the filter has 0, 0 with f/2 where it has 1.
-        return tuple(coins.toss(half) != (place in own) for place in range(self._settings.bits))
+        return tuple(coins.toss(half) != (place in own) for place in range(settings.bits))
 
     def report(self, value: str) -> dict[str, Any]:
         """What is sent: the cohort, and hexadecimal digits."""

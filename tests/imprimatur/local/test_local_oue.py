@@ -15,6 +15,7 @@ from imprimatur.local.estimates import bits_of
 
 VALUES = [f"value {place}" for place in range(16)]
 PEOPLE, TRIALS = 40, 1_000
+PAIRS = 2_000
 
 
 def test_estimates_are_unbiased_and_their_variance_is_that_of_the_formula() -> None:
@@ -93,3 +94,21 @@ def test_an_undeclared_value_is_not_sent_and_a_malformed_report_is_not_counted()
         with pytest.raises(InvalidReport):
             oue.estimate([wrong])
     assert bits_of("7", 3) == 7
+
+
+def test_a_report_under_other_settings_is_of_other_coins() -> None:
+    """From the same coins, an ε of 1 and then of 2 would let only bits of other values differ, and a longer list would show the first one's place."""
+    first = OUE(["x", "y", "z"], 1.0)
+    for second, mine, other in ((OUE(["x", "y", "z"], 2.0), 0, 1), (OUE(["w", "x", "y", "z"], 1.0), 1, 2)):
+        differ = [[0, 0], [0, 0]]
+        for _ in range(PAIRS):
+            device = first.reporter()
+            one, two = (
+                bits_of(each.report("x"), len(each._settings.values))
+                for each in (device, second.reporter(device.secret))
+            )
+            differ[0][(one ^ two >> mine) & 1] += 1
+            differ[1][(one >> 1 ^ two >> other) & 1] += 1
+        for (_, found), (p, q) in zip(differ, ((0.5, 0.5), (first.flip, second.flip)), strict=True):
+            wanted = p * (1.0 - q) + q * (1.0 - p)
+            assert abs(found / PAIRS - wanted) < 6.0 * math.sqrt(wanted * (1.0 - wanted) / PAIRS)

@@ -7,6 +7,7 @@ import math
 import statistics
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,22 @@ def test_one_value_has_one_permanent_response_for_ever() -> None:
     assert settings.reporter(device.secret, device.cohort).permanent("rain") == permanent
     assert len({settings.reporter().permanent("rain") for _ in range(20)}) == 20
     assert device.permanent("snow") != permanent
+
+
+@pytest.mark.parametrize("changed", [{"hashes": 3}, {"f": 0.25}, {"bits": 65}])
+def test_a_permanent_response_under_other_settings_is_of_other_coins(changed: dict[str, Any]) -> None:
+    """From the same coins, only bits that the filter has would differ with another number of hashes, and its bits would show with another f."""
+    settings = {"bits": 64, "hashes": 2, "f": 0.5}
+    first, second = Rappor(**settings), Rappor(**{**settings, **changed})
+    filters = {*first.filter_bits("rain", 0), *second.filter_bits("rain", 0)}
+    differing, devices = 0, 200
+    for _ in range(devices):
+        device = first.reporter(cohort=0)
+        one, two = device.permanent("rain"), second.reporter(device.secret, 0).permanent("rain")
+        differing += sum(one[place] != two[place] for place in range(64) if place not in filters)
+    p, q = (each.coins[0] / WHOLE for each in (first, second))
+    wanted, trials = p * (1.0 - q) + q * (1.0 - p), devices * (64 - len(filters & {*range(64)}))
+    assert abs(differing / trials - wanted) < 6.0 * math.sqrt(wanted * (1.0 - wanted) / trials)
 
 
 def test_many_reports_tell_the_permanent_response_and_not_the_filter() -> None:
