@@ -96,3 +96,8 @@ STRATEGIES: dict[str, dict[str, Claim]] = {
     "all three (IDPGAN)": {"mnist": Claim(8.93, 0.03), "poker": Claim(2.65, 0.01), "celeba": Claim(0.21, 0.01)},
 }
 """Table 4: Inception scores of MNIST at ε = 4 and of Poker Hand at ε = 15, equation 19 of CelebA at ε = 10."""
+
+IMAGES, POKER = ("mnist", "fashion_mnist"), "poker"
+EPSILONS = {"mnist": (4.0, 1.0, 2.0, 8.0), "fashion_mnist": (10.0, 3.0, 6.0), POKER: (15.0, 5.0, 10.0, 20.0)}
+"""The paper's of each set, the one of its comparisons first; Fashion-MNIST stands where it has CelebA."""
+COMPARED = ("DPGAN", "GANobfuscator", "DPACGAN")

@@ -20,21 +20,17 @@ from bench.image_scores import Classifier, accuracy, inception_score, told_apart
 from bench.pages import RESULTS, run_file, today
 from bench.paper import prices
 from bench.paper.cards import Cards
-from bench.paper.claims import STRATEGIES
+from bench.paper.claims import COMPARED, EPSILONS, POKER, STRATEGIES
 from bench.paper.methods import REAL, WITHOUT_PRIVACY
 from bench.paper.page import text_of
 from bench.paper.runs import MIXTURE, Sizes, run
 
 STORE, PAGE = RESULTS / "paper-all.json", RESULTS / "paper-all.md"
-IMAGES, POKER = ("mnist", "fashion_mnist"), "poker"
 SIDE = 14
 LONG = {"mnist": 5_000, "fashion_mnist": 5_000, POKER: 3_000}
 SHORT = {"mnist": 1_000, "fashion_mnist": 1_000, POKER: 600}
 SHORT_SLOW = 200
 """Of DPACGAN, whose step takes ten times as long: its gradients have no formulas."""
-EPSILONS = {"mnist": (4.0, 1.0, 2.0, 8.0), "fashion_mnist": (10.0, 3.0, 6.0), POKER: (15.0, 5.0, 10.0, 20.0)}
-"""The paper's of each set, the one of its comparisons first; Fashion-MNIST stands where it has CelebA."""
-COMPARED = ("DPGAN", "GANobfuscator", "DPACGAN")
 OURS = MIXTURE
 
 
