@@ -98,7 +98,7 @@ def markdown(asked: argparse.Namespace, runs: list[dict[str, Any]]) -> str:
     """Means with half of 95 % intervals (Student's t over seeds)."""
     lines = [
         (
-            f"`{shlex.join(['python', '-m', 'bench.knobs', *sys.argv[1:]])}`; ε = {asked.epsilon:g}, "
+            f"`{shlex.join(['python', '-m', 'bench.knobs', *_settings()])}`; ε = {asked.epsilon:g}, "
             f"δ = 1e-05; MNIST at 14×14, {asked.steps} private steps, {asked.count} synthetic images; one thread ({platform.machine()}). "
             "Mean ± half the 95 % interval (t) over seeds; seconds of the processor, training alone."
         ),
@@ -113,6 +113,12 @@ def markdown(asked: argparse.Namespace, runs: list[dict[str, Any]]) -> str:
             seconds = np.mean([one["processor"] for one in of_it])
             lines.append(f"| {variant} | {words} | {len(of_it)} | {cells} | {seconds:.0f} |")
     return "\n".join(lines) + "\n"
+
+
+def _settings() -> list[str]:
+    """The arguments of the command that say what is run, not where things lie or that it goes on."""
+    words = [word for word in sys.argv[1:] if word != "--resume"]
+    return [word for before, word in zip(["", *words], words, strict=False) if "--data" not in (before, word)]
 
 
 def _cell(values: list[float]) -> str:
