@@ -58,7 +58,7 @@ def _head(data: str, sizes: Sizes, hardware: str) -> str:
     return (
         f"{hardware}, busy with other work; `python -m bench.seeds --data {data}`; δ = {DELTA:g} of one release; {kinds[data]}. "
         f"Whatever is trained takes {sizes.steps} private steps of {sizes.batch} expected records, unless its order says otherwise. "
-        "Nothing was tuned. Mean ± half the 95 % interval (t) over seeds; CPU s: from records to generator, and drawing. "
+        "Nothing was tuned. One seed, both of two, or the mean ± half the 95 % interval (t) over more; CPU s: from records to generator, and drawing. "
         f"*{NO_NOISE}*: the same order, resolved as at ε = 10, with a millionth of its noise and its clipping; not private."
     )
 
@@ -93,5 +93,7 @@ def _orders(data: str, sizes: Sizes) -> list[str]:
 def _cell(values: Sequence[float], decimals: int) -> str:
     if len(values) == 1:
         return f"{values[0]:.{decimals}f}"
+    if len(values) == 2:  # an interval of two would be the range, thirteen times
+        return " and ".join(f"{value:.{decimals}f}" for value in values)
     half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
     return f"{np.mean(values):.{decimals}f} ± {half:.{decimals}f}"
