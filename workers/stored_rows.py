@@ -65,7 +65,10 @@ class StoredRows:
         """
         if is_from_before(self._name):
             return True
-        header = self._attempt.context.storage.read_range(self._name, 0, HEADER_BYTES)
+        storage = self._attempt.context.storage
+        if storage.size(self._name) < HEADER_BYTES:
+            return False
+        header = storage.read_range(self._name, 0, HEADER_BYTES)
         return is_header_of(header, self._attempt.data_key(), context=self._dataset.rows_context)
 
     @property

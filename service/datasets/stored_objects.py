@@ -21,7 +21,7 @@ UPLOAD = "upload"
 """What an upload's key is bound to, so that it never passes for rows; and what uploads from before are."""
 
 _FROM_BEFORE = re.compile("datasets/[^/]*/(rows|upload)")
-"""How names of objects from before begin: as in `dataset_names_objects_once` (migration 0030), which refuses them."""
+"""How names of objects from before begin: as in `dataset_names_bound_objects` (migration 0030), which refuses them."""
 
 
 def new_name(dataset_id: uuid.UUID, kind: str) -> str:
