@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -33,7 +33,6 @@ from service.ledger.models import LedgerEntry
 from service.methods.catalogue import method_of
 from service.methods.report import split
 from service.platform.context import Context, open_context
-from service.platform.crypto import decrypt
 from service.platform.database import database_time
 from service.platform.signing import SigningKey
 from service.privacy.accounting import first_steps, renyi_divergence
@@ -117,6 +116,8 @@ class Attempt:
             return
         self.report(self.release.step, "charging")
         unfit = misfit(self.release.order, self.dataset)
+        if unfit is None and finished is None and not self.patiently(StoredRows(self).are_its_own):
+            unfit = "tampered"
         if unfit is not None:
             self.end(failure=unfit)
             return
@@ -175,12 +176,6 @@ class Attempt:
         return self.in_transaction(
             lambda session: ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
         )
-
-    def plain_data(self) -> Iterator[bytes]:
-        """The canonical file, decrypted piece by piece. Plain data exist in this process's memory only."""
-        if self.dataset.storage_key is None:
-            raise NotFound("the rows were erased")
-        return decrypt(self.context.storage.stream(self.dataset.storage_key), self.data_key())
 
     def data_key(self) -> bytes:
         if self.dataset.wrapped_data_key is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
 
 from service.base.errors import InvalidFile, NotFound
+from service.datasets.stored_objects import is_from_before
 from service.domain.alike import read_by
 from service.domain.image_schema import ImageSchema
-from service.platform.crypto import decrypt, open_decrypted
+from service.platform.crypto import HEADER_BYTES, decrypt, is_header_of, open_decrypted
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table, names_units
 from workers.encoding.values import TableValues, read_values
@@ -32,8 +33,6 @@ class Attempt(Protocol):
 
     def data_key(self) -> bytes: ...
 
-    def plain_data(self) -> Iterator[bytes]: ...
-
 
 class PublicRows:
     """An attempt's public dataset, read as its own is, under its own key."""
@@ -51,11 +50,6 @@ class PublicRows:
             raise NotFound("the rows were erased")
         return self.context.secrets.unwrap_data_key(bytes(self.dataset.wrapped_data_key), self.dataset.id)
 
-    def plain_data(self) -> Iterator[bytes]:
-        if self.dataset.storage_key is None:
-            raise NotFound("the rows were erased")
-        return decrypt(self.context.storage.stream(self.dataset.storage_key), self.data_key())
-
 
 class StoredRows:
     """The rows or images of an attempt's dataset, decrypted when a run asks for them."""
@@ -63,6 +57,19 @@ class StoredRows:
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._dataset = attempt.dataset
+
+    def are_its_own(self) -> bool:
+        """Whether what lies there was stored under its name and unit: asked before the charge, and decrypts nothing.
+
+        Who writes to the database names objects, and who writes to the store copies them.
+        """
+        if is_from_before(self._name):
+            return True
+        storage = self._attempt.context.storage
+        if storage.size(self._name) < HEADER_BYTES:
+            return False
+        header = storage.read_range(self._name, 0, HEADER_BYTES)
+        return is_header_of(header, self._attempt.data_key(), context=self._dataset.rows_context)
 
     @property
     def holds_images(self) -> bool:
@@ -94,16 +101,28 @@ class StoredRows:
         )
 
     def _rows(self) -> BinaryIO:
-        attempt, key, storage = self._attempt, self._dataset.storage_key, self._attempt.context.storage
-        if key is None:
-            raise NotFound("the rows were erased")
+        key, storage = self._name, self._attempt.context.storage
         rows = open_decrypted(
-            lambda start, stop: storage.read_range(key, start, stop), storage.size(key), attempt.data_key()
+            lambda start, stop: storage.read_range(key, start, stop),
+            storage.size(key),
+            self._attempt.data_key(),
+            context=self._dataset.rows_context,
         )
         # Who writes to the database may say of rows that are units that all rows of a person are one: certificates would repeat it.
         if names_units(rows) != (self._dataset.unit is not None):
             raise InvalidFile("The stored rows are not grouped by the declared privacy unit; upload them again.")
         return rows
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The canonical file, decrypted piece by piece. Plain data exist in this process's memory only."""
+        pieces = self._attempt.context.storage.stream(self._name)
+        return decrypt(pieces, self._attempt.data_key(), context=self._dataset.rows_context)
+
+    @property
+    def _name(self) -> str:
+        if self._dataset.storage_key is None:
+            raise NotFound("the rows were erased")
+        return self._dataset.storage_key
 
     def public_images(self) -> EncodedImages:
         return self._public().images()
@@ -125,5 +144,5 @@ class StoredRows:
         schema, unit = ImageSchema.model_validate(dataset.schema), dataset.unit
         most = None if unit is None else unit.most
         return attempt.patiently(
-            lambda: encode_images(attempt.plain_data(), schema, units=dataset.units, max_images_per_unit=most)
+            lambda: encode_images(self._pieces(), schema, units=dataset.units, max_images_per_unit=most)
         )

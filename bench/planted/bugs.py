@@ -109,6 +109,9 @@ FREED = "migrations/versions/0018_rows_that_nothing_was_ordered_from.py"
 DECLARATIONS = "migrations/versions/0008_replaced_declarations.py"
 PROMISED = "migrations/versions/0029_what_is_promised_holds.py"
 T_PROMISED = "tests/service/test_what_is_promised.py"
+BOUND = "migrations/versions/0030_bound_to_their_names.py"
+STORED = "service/datasets/stored_objects.py"
+T_COPIED = "tests/service/http/test_copied_objects.py"
 T_SIGN_IN = "tests/service/pages/test_sign_in.py"
 T_FITTING = "tests/workers/test_fitting.py"
 ROLES = "migrations/versions/0010_three_roles.py"
@@ -2203,6 +2206,40 @@ BUGS: tuple[Bug, ...] = (
             f"{T_PROMISED}::test_rows_do_not_come_back_under_another_declaration",
             f"{T_PROMISED}::test_an_upload_does_not_come_back_as_that_of_another_key",
         ),
+    ),
+    Bug(
+        "a copy of rows opens under another name, and under another privacy unit",
+        ((STORED, 'json.dumps(["rows", name, unit and unit.as_json()], sort_keys=True)', '""'),),
+        (
+            f"{T_COPIED}::test_rows_under_another_unit_do_not_come_back_as_a_copy",
+            f"{T_COPIED}::test_a_copy_that_begins_like_the_rows_is_noticed_when_it_is_read",
+        ),
+    ),
+    Bug(
+        "a copy of a kept upload is read anew, for another key",
+        ((STORED, "json.dumps([UPLOAD, name, str(key_id)])", "UPLOAD"),),
+        (f"{T_COPIED}::test_a_kept_upload_gets_no_fresh_readings_as_a_copy",),
+    ),
+    Bug(
+        "a copy takes on a name under which objects from before open",
+        (
+            (BOUND, "NEW.storage_key ~ from_before AND", "false AND"),
+            (BOUND, "NEW.upload_key ~ from_before AND", "false AND"),
+        ),
+        (f"{T_PROMISED}::test_names_of_what_was_stored_before_are_nobody_s_any_more",),
+    ),
+    Bug(
+        "rows that somebody moved are charged before that is noticed",
+        ((RUN, "not self.patiently(StoredRows(self).are_its_own)", "False"),),
+        (f"{T_COPIED}::test_rows_under_another_unit_do_not_come_back_as_a_copy",),
+    ),
+    Bug(
+        "who calls the functions erases and cancels without a line",
+        (
+            (BOUND, "    IF FOUND THEN PERFORM", "    IF false THEN PERFORM"),
+            (BOUND, "    IF outcome = 'done' THEN PERFORM", "    IF false THEN PERFORM"),
+        ),
+        (f"{T_PROMISED}::test_erasing_and_cancelling_have_their_lines_whoever_asks",),
     ),
     Bug(
         "a worker takes a row's word for the unit of the stored rows",

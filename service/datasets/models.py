@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from service.datasets.promise import promised
+from service.datasets.stored_objects import context_of_rows
 from service.domain.image_schema import DeclaredSchema, ImageSchema, is_image_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.domain.table_schema import TableSchema
@@ -92,6 +93,11 @@ class Dataset(Base):
     @property
     def unit(self) -> DeclaredUnit | None:
         return None if self.privacy_unit is None else parse_privacy_unit(self.privacy_unit)
+
+    @property
+    def rows_context(self) -> str:
+        """The encryption context of its stored rows; of none, once they are erased."""
+        return context_of_rows(self.storage_key or "", self.unit)
 
     @property
     def budget(self) -> Budget:

@@ -35,6 +35,7 @@ from service.base.messages import Message
 from service.datasets import known_rows, repository, service
 from service.datasets.declaration import checked_name, parse_columns, parse_flag
 from service.datasets.models import Dataset
+from service.datasets.stored_objects import UPLOAD, context_of_rows, context_of_upload, new_name
 from service.domain.drafts import refuse_draft
 from service.domain.image_schema import DeclaredSchema, parse_schema
 from service.domain.open_columns import refuse_bought
@@ -212,14 +213,14 @@ def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID,
             f"another key, or was read {MOST_READS} times"
         )
     upload_key, wrapped = taken
-    key = context.secrets.unwrap_data_key(wrapped, f"{dataset_id}/{service.UPLOAD}")
+    key = context.secrets.unwrap_data_key(wrapped, f"{dataset_id}/{UPLOAD}")
     try:
         pieces = context.storage.stream(upload_key)
     except NotFound:
         raise Redeclared(
             "the upload is no longer there: the dataset was charged, erased or declared again in the meantime; look at it first"
         ) from None
-    for piece in decrypt(pieces, key, context=service.UPLOAD):
+    for piece in decrypt(pieces, key, context=context_of_upload(upload_key, principal.key_id)):
         upload.append(piece)
 
 
@@ -236,10 +237,11 @@ def _replace(
     if before.wrapped_data_key is None:
         raise _gone()
     data_key = context.secrets.unwrap_data_key(bytes(before.wrapped_data_key), before.id)
-    storage_key = f"datasets/{before.id}/rows-{uuid.uuid4().hex}"
+    storage_key = new_name(before.id, "rows")
+    bound_to = context_of_rows(storage_key, declared.unit)
     stored = [storage_key]
     try:
-        context.storage.put(storage_key, encrypt(table.canonical.pieces(), data_key))
+        context.storage.put(storage_key, encrypt(table.canonical.pieces(), data_key, context=bound_to))
         kept = {} if upload is None else service.keep_upload(context, principal, before.id, upload)
         stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:

@@ -200,19 +200,19 @@ def bring_expiry_forward(session: Session, dataset_id: uuid.UUID, rows_expire_at
     return changed.one_or_none() is not None
 
 
-def mark_erased(session: Session, dataset_id: uuid.UUID) -> list[str]:
-    """Forget where the rows and the upload lie and their keys; returns the storage keys once, none when already erased."""
-    return _forgotten(session, "dataset_erase", dataset_id)
+def mark_erased(session: Session, dataset_id: uuid.UUID, *, key: uuid.UUID, request: uuid.UUID) -> list[str]:
+    """Forget where the rows and the upload lie and their keys, and write it into the audit log; returns the storage keys once, none when already erased."""
+    return _forgotten(session, "dataset_erase(:dataset, :key, :request)", dataset=dataset_id, key=key, request=request)
 
 
 def mark_expired(session: Session, dataset_id: uuid.UUID) -> list[str]:
     """Mark a dataset as erased where its deletion date has come, with a line of the audit log; else change nothing."""
-    return _forgotten(session, "dataset_expire", dataset_id)
+    return _forgotten(session, "dataset_expire(:dataset)", dataset=dataset_id)
 
 
-def _forgotten(session: Session, function: str, dataset_id: uuid.UUID) -> list[str]:
-    call = text(f"SELECT storage_key, upload_key FROM {function}(:dataset)")  # noqa: S608 - constants of this module
-    return [key for key in session.execute(call, {"dataset": dataset_id}).one() if key is not None]
+def _forgotten(session: Session, call: str, **names: uuid.UUID) -> list[str]:
+    found = session.execute(text(f"SELECT storage_key, upload_key FROM {call}"), names)  # noqa: S608 - constants of this module
+    return [key for key in found.one() if key is not None]
 
 
 # -- the declaration, and the upload that is kept for another one

@@ -29,6 +29,7 @@ from service.datasets.schemas import (
     RenyiAccount,
     SimpleAccount,
 )
+from service.datasets.stored_objects import UPLOAD, context_of_rows, context_of_upload, new_name
 from service.intake.caller import Caller
 from service.intake.ingest import IngestedTable, IngestLimits, ingest_table
 from service.intake.sealed import SealedFile
@@ -43,9 +44,6 @@ from service.platform.paging import Page
 from service.platform.settings import Settings
 from service.privacy.filters import NANO, Budget, Shares, open_budget, proven_epsilon
 from service.privacy.statements import check_epsilon, choose_delta
-
-UPLOAD = "upload"
-"""What an upload's key and its encryption are bound to, so that it never passes for rows."""
 
 DECLARE_DISTINCT = "declare_distinct"
 """The audit log's word for an owner's word that a dataset holds other people's rows than the upload."""
@@ -124,10 +122,11 @@ def _keep(
 ) -> Dataset:
     dataset_id = uuid.uuid4()
     data_key = context.secrets.new_data_key()
-    storage_key = f"datasets/{dataset_id}/rows"
+    storage_key = new_name(dataset_id, "rows")
+    bound_to = context_of_rows(storage_key, declaration.privacy_unit)
     stored = [storage_key]
     try:
-        context.storage.put(storage_key, encrypt(table.canonical.pieces(), data_key))
+        context.storage.put(storage_key, encrypt(table.canonical.pieces(), data_key, context=bound_to))
         kept = keep_upload(context, principal, dataset_id, upload)
         stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:
@@ -178,8 +177,9 @@ def keep_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, u
     """Store the file as it came, under a key of its own; what the dataset's row must say of it, nothing where it is too large."""
     if upload.size > context.settings.kept_upload_limit_bytes:
         return {}
-    upload_key, key = f"datasets/{dataset_id}/upload-{uuid.uuid4().hex}", context.secrets.new_data_key()
-    context.storage.put(upload_key, encrypt(upload.pieces(), key, context=UPLOAD))
+    upload_key, key = new_name(dataset_id, UPLOAD), context.secrets.new_data_key()
+    bound_to = context_of_upload(upload_key, principal.key_id)
+    context.storage.put(upload_key, encrypt(upload.pieces(), key, context=bound_to))
     return {
         "upload_key": upload_key,
         "wrapped_upload_key": context.secrets.wrap_data_key(key, f"{dataset_id}/{UPLOAD}"),
@@ -222,8 +222,7 @@ def erase(context: Context, principal: Principal, dataset_id: uuid.UUID) -> None
     """Destroy the rows' key, then the rows. The ledger and published releases stay; asking again changes nothing."""
     with context.transaction() as session:
         repository.find(session, principal.tenant_id, dataset_id)
-        storage_keys = repository.mark_erased(session, dataset_id)
-        audit.record(session, principal, "dataset", dataset_id)
+        storage_keys = repository.mark_erased(session, dataset_id, key=principal.key_id, request=principal.request_id)
     for key in (*storage_keys, *owner_reports.keys_of(context, dataset_id)):
         context.storage.delete(key)
 

@@ -66,6 +66,7 @@ FAILURES = [
     N_("worker_lost"),
     N_("declaration_needed"),
     N_("already_declared"),
+    N_("tampered"),
 ]
 """Why a release has ended without a result."""
 UNITS_OF_TIME = [N_("s"), N_("min"), N_("h"), N_("days")]

@@ -34,7 +34,7 @@ _NONCE_BYTES = 12
 _MAGIC = b"IMPRIM\x00\x01"  # the last byte is the version of the format
 _SALT_BYTES = 32
 _PREFIX_BYTES = 7
-_HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _PREFIX_BYTES
+HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _PREFIX_BYTES
 _MAX_CHUNKS = 2**32
 _SEALED_BYTES = CHUNK_BYTES + _TAG_BYTES
 _WINDOW_CHUNKS = 16
@@ -176,9 +176,11 @@ def encrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterat
     """Encrypt a stream: a header, then chunks. Decrypting needs the same key and the same context.
 
     Layout: magic, salt, nonce prefix; then AES-256-GCM chunks of CHUNK_BYTES + 16, the last one shorter.
-    Each file has its own key, HKDF(key, salt, context), so nonces of different files never meet.
+    Each file has its own key, HKDF(key, salt, context), so nonces of different files never meet. The prefix is derived in
+    the same way, so that a header says of itself what it belongs to.
     """
-    salt, prefix = os.urandom(_SALT_BYTES), os.urandom(_PREFIX_BYTES)
+    salt = os.urandom(_SALT_BYTES)
+    prefix = _prefix_of(key, salt, context)
     cipher = _file_cipher(key, salt, context)
     yield _MAGIC + salt + prefix
     for number, (chunk, last) in enumerate(_chunks(pieces, CHUNK_BYTES)):
@@ -194,19 +196,28 @@ def decrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterat
     header = b""
     for piece in stream:
         header += piece
-        if len(header) >= _HEADER_BYTES:
+        if len(header) >= HEADER_BYTES:
             break
-    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+    if len(header) < HEADER_BYTES or not header.startswith(_MAGIC):
         raise Tampered("The stored data is not in this service's encrypted format.")
     salt = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES]
-    prefix = header[len(_MAGIC) + _SALT_BYTES : _HEADER_BYTES]
+    prefix = header[len(_MAGIC) + _SALT_BYTES : HEADER_BYTES]
     cipher = _file_cipher(key, salt, context)
-    rest = _prepend(header[_HEADER_BYTES:], stream)
+    rest = _prepend(header[HEADER_BYTES:], stream)
     for number, (chunk, last) in enumerate(_chunks(rest, CHUNK_BYTES + _TAG_BYTES)):
         try:
             yield cipher.decrypt(_nonce(prefix, number, last=last), chunk, None)
         except (InvalidTag, ValueError):
             raise Tampered("The stored data was changed, cut off or encrypted with another key.") from None
+
+
+def is_header_of(header: bytes, key: bytes, *, context: str) -> bool:
+    """Whether a file that begins so was encrypted with this key and context: nothing of its content is decrypted for it.
+
+    A first look: who copies headers passes it, and fails at the chunks. Of files from before revision 0030 it says nothing.
+    """
+    salt, prefix = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES], header[len(_MAGIC) + _SALT_BYTES : HEADER_BYTES]
+    return header.startswith(_MAGIC) and hmac.compare_digest(prefix, _prefix_of(key, salt, context))
 
 
 def open_decrypted(read_range: Callable[[int, int], bytes], size: int, key: bytes, *, context: str = "") -> BinaryIO:
@@ -221,14 +232,14 @@ def open_decrypted(read_range: Callable[[int, int], bytes], size: int, key: byte
 
 class _DecryptedFile(io.RawIOBase):
     def __init__(self, read_range: Callable[[int, int], bytes], size: int, key: bytes, context: str) -> None:
-        header = read_range(0, min(size, _HEADER_BYTES))
-        if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        header = read_range(0, min(size, HEADER_BYTES))
+        if len(header) < HEADER_BYTES or not header.startswith(_MAGIC):
             raise Tampered("The stored data is not in this service's encrypted format.")
         salt, self._prefix = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES], header[len(_MAGIC) + _SALT_BYTES :]
         self._cipher = _file_cipher(key, salt, context)
         self._read_range, self._size = read_range, size
-        self._chunks = max(1, -(-(size - _HEADER_BYTES) // _SEALED_BYTES))
-        self._length = size - _HEADER_BYTES - self._chunks * _TAG_BYTES
+        self._chunks = max(1, -(-(size - HEADER_BYTES) // _SEALED_BYTES))
+        self._length = size - HEADER_BYTES - self._chunks * _TAG_BYTES
         self._place = 0
         self._window, self._window_start = b"", 0
         self._fetch(self._chunks - 1)
@@ -262,8 +273,8 @@ class _DecryptedFile(io.RawIOBase):
     def _fetch(self, first: int) -> None:
         """Decrypt a few chunks from that number on."""
         stop = min(self._chunks, first + _WINDOW_CHUNKS)
-        begin = _HEADER_BYTES + first * _SEALED_BYTES
-        sealed = self._read_range(begin, min(self._size, _HEADER_BYTES + stop * _SEALED_BYTES))
+        begin = HEADER_BYTES + first * _SEALED_BYTES
+        sealed = self._read_range(begin, min(self._size, HEADER_BYTES + stop * _SEALED_BYTES))
         pieces = []
         for number in range(first, stop):
             at = (number - first) * _SEALED_BYTES
@@ -301,6 +312,10 @@ def _file_cipher(key: bytes, salt: bytes, context: str) -> AESGCM:
     if len(key) != KEY_BYTES:
         raise Tampered("A data key has 32 bytes.")
     return AESGCM(_derive(key, salt=salt, info=_MAGIC + context.encode()))
+
+
+def _prefix_of(key: bytes, salt: bytes, context: str) -> bytes:
+    return _derive(key, salt=salt, info=b"nonce prefix of " + _MAGIC + context.encode())[:_PREFIX_BYTES]
 
 
 def _derive(key: bytes, *, salt: bytes | None, info: bytes) -> bytes:

@@ -258,8 +258,11 @@ def any_published(session: Session) -> bool:
     return bool(session.scalar(select(exists().where(Release.bundle_key.is_not(None)))))
 
 
-def cancel(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> str | None:
-    """`done`; the state in which the release had ended before; None where the tenant has none of this id."""
-    call = text("SELECT release_cancel(:tenant, :release)")
-    outcome: str | None = session.execute(call, {"tenant": tenant_id, "release": release_id}).scalar_one()
+def cancel(
+    session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID, *, key: uuid.UUID, request: uuid.UUID
+) -> str | None:
+    """`done`, and the audit log says so; the state in which the release had ended before; None where the tenant has none of this id."""
+    call = text("SELECT release_cancel(:tenant, :release, :key, :request)")
+    names = {"tenant": tenant_id, "release": release_id, "key": key, "request": request}
+    outcome: str | None = session.execute(call, names).scalar_one()
     return outcome

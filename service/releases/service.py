@@ -312,12 +312,13 @@ def list_page(
 def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
     """Stop a release. Before the charge it is voided in full; after it the worker stops and the charge is settled."""
     with context.transaction() as session:
-        outcome = repository.cancel(session, principal.tenant_id, release_id)
+        outcome = repository.cancel(
+            session, principal.tenant_id, release_id, key=principal.key_id, request=principal.request_id
+        )
         if outcome is None:
             raise NotFound(Message("no such release; GET /v1/releases lists yours"))
         if outcome != "done":
             raise NotCancellable(Message("this release is already %(outcome)s", outcome=Text(outcome)), state=outcome)
-        audit.record(session, principal, "release", release_id)
         return repository.find(session, principal.tenant_id, release_id)
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from service.base.errors import InvalidInput, Tampered
-from service.datasets.service import UPLOAD
+from service.datasets.stored_objects import UPLOAD
 from service.platform import secret_roots
 from service.platform.crypto import Secrets, unwrapped
 from service.platform.keyring import KEY_BYTES, Keyring, Purpose, replace_file, root_id

@@ -432,6 +432,7 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
         def charge(self) -> Any:
             return None
 
+    monkeypatch.setattr(workers_run.StoredRows, "are_its_own", lambda _: True)
     monkeypatch.setattr(workers_run, "make_release", stop_here)
     monkeypatch.setattr(workers_run, "Checkpoints", lambda *_: None)
     for _ in range(2):
@@ -476,6 +477,7 @@ def test_a_release_of_a_method_without_a_run_is_not_charged(monkeypatch: pytest.
     def not_here(_order: Any) -> Any:
         raise ModuleNotFoundError("no run")
 
+    monkeypatch.setattr(workers_run.StoredRows, "are_its_own", lambda _: True)
     monkeypatch.setattr(workers_run, "run_class", not_here)
     with pytest.raises(ModuleNotFoundError):
         Ordered().run()

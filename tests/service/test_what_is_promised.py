@@ -7,6 +7,8 @@ import psycopg
 import pytest
 
 from service.audit import repository as audit
+from service.base.errors import Unavailable
+from service.datasets.stored_objects import is_from_before
 from service.ledger import service as ledger
 from service.platform.database import transaction
 from service.privacy.filters import Shares, open_budget
@@ -220,6 +222,78 @@ def test_a_promise_from_before_is_erased_and_corrected(database, dataset):
     say(database.api_url, "UPDATE datasets SET rows_expire_at = now() + interval '1 day'")
     ((stored, upload),) = say(database.api_url, "SELECT * FROM dataset_erase(%(dataset)s)", **dataset)
     assert (stored is not None, upload) == (True, "u")
+
+
+FROM_BEFORE = "UPDATE datasets SET upload_key = %(name)s WHERE id = %(dataset)s"
+NAMES_OF_OBJECTS = (
+    "rows",
+    "rows-1",
+    "upload",
+    "upload-1",
+    "rowsand",
+    "bound-rows-1",
+    "Rows",
+    " rows",
+    "x/rows",
+    "\nrows",
+    "",
+)
+
+
+@pytest.mark.parametrize("folder", ["datasets/{}/", "datasets//", "datasets/a\nb/", "datasets/", "/datasets/{}/", ""])
+def test_names_of_what_was_stored_before_are_nobody_s_any_more(database, dataset, folder):
+    """What has such a name opens whatever it is a copy of (`service.datasets.stored_objects`)."""
+    for name in (folder.format(dataset["dataset"]) + rest for rest in NAMES_OF_OBJECTS):
+        for url in (database.api_url, database.owner_url):
+            values = {"dataset": dataset["dataset"], "name": name}
+            if is_from_before(name):
+                with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                    say(url, FROM_BEFORE, **values)
+                with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                    redeclare(url, dataset, stored=name)
+    if not is_from_before(name := folder.format(dataset["dataset"]) + "rows"):
+        say(database.api_url, FROM_BEFORE, dataset=dataset["dataset"], name=name)
+
+
+def test_to_a_version_that_stores_as_before_the_database_does_not_answer(settings, dataset):
+    """Its caller is told to ask again, and nothing is kept that no worker could read."""
+    with pytest.raises(Unavailable), transaction(settings) as session:
+        add_bare_dataset(session, storage_key=f"datasets/{dataset['dataset']}/rows")
+
+
+# -- what a function does leaves its line by itself
+
+
+ACTS = {
+    "erase_dataset": "SELECT storage_key FROM dataset_erase(%(dataset)s{})",
+    "cancel_release": "SELECT release_cancel(%(tenant)s, %(release)s{})",
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_erasing_and_cancelling_have_their_lines_whoever_asks(settings, database, dataset, act):
+    """By raw SQL they left none, not even of another tenant's."""
+    with transaction(settings) as session:
+        release = add_bare_release(session, dataset["tenant"], dataset["dataset"], COST)
+        reserve(session, dataset["dataset"], release, COST)
+    ((stranger,),) = say(
+        database.api_url, "SELECT id FROM api_keys WHERE tenant_id <> %(tenant)s", tenant=dataset["tenant"]
+    )
+    values = {**dataset, "release": release, "request": uuid.uuid4()}
+    with pytest.raises(REFUSED, match="its own tenant"):
+        say(database.api_url, ACTS[act].format(", %(key)s"), **values | {"key": stranger})
+    assert say(database.api_url, ACTS[act].format(""), **values)[0][0] in {"k", "done"}
+    say(database.api_url, ACTS[act].format(", %(key)s, %(request)s"), **values)
+    unknown = {**values, "dataset": uuid.uuid4(), "release": uuid.uuid4()}
+    assert say(database.api_url, ACTS[act].format(""), **unknown) == [(None,)]
+    with transaction(settings) as session:
+        audit.integrate(session)
+        found = [line for line, _, _ in reversed(audit.page(session, dataset["tenant"], before=None, limit=10))]
+    what = dataset["dataset"] if act == "erase_dataset" else release
+    assert {(line.action, line.object_id, line.outcome) for line in found} == {(act, what, "done")}
+    asked = [(line.key_id, line.request_id == values["request"]) for line in found]
+    again = [(dataset["key"], True)] if act == "erase_dataset" else []
+    assert asked == [(None, False), *again], "an erasure that is asked for again is noted, as it always was"
 
 
 # -- the kept upload

@@ -50,7 +50,12 @@ def write_report(context: Context, release_id: uuid.UUID) -> None:
 def _rows(context: Context, dataset: Dataset) -> BinaryIO:
     key, storage = str(dataset.storage_key), context.storage
     data_key = context.secrets.unwrap_data_key(bytes(dataset.wrapped_data_key or b""), dataset.id)
-    return open_decrypted(lambda start, stop: storage.read_range(key, start, stop), storage.size(key), data_key)
+    return open_decrypted(
+        lambda start, stop: storage.read_range(key, start, stop),
+        storage.size(key),
+        data_key,
+        context=dataset.rows_context,
+    )
 
 
 def main() -> int:

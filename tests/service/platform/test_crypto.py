@@ -268,6 +268,16 @@ def test_another_key_or_context_is_noticed():
         _open(b"not encrypted at all, but long enough to hold a header and more")
 
 
+def test_a_header_says_what_it_belongs_to():
+    header = _seal(b"rows", context="a")[:HEADER]
+    assert crypto.is_header_of(header, KEY, context="a")
+    for other in (header[:-1], header[:-1] + bytes([header[-1] ^ 1]), b"", b"x" + header[1:], header[:8] + bytes(39)):
+        assert not crypto.is_header_of(other, KEY, context="a")
+    assert not crypto.is_header_of(header, KEY, context="")
+    assert not crypto.is_header_of(header, bytes(32), context="a")
+    assert _seal(b"rows", context="a")[:HEADER] != header
+
+
 def test_the_format_stays_readable():
     """A file written by version 1 of the format; later versions must still read it."""
     salt, prefix = bytes(range(32)), bytes(7)
