@@ -69,7 +69,7 @@ Visitor = Annotated[SignedIn | None, Depends(find_signed_in)]
 
 
 def find_if_looked_up(request: Request, context: ContextOf) -> SignedIn | None:
-    """As `find_signed_in`; nobody where it is refused to look."""
+    """As `find_signed_in`; None where it is refused to look."""
     try:
         return find_signed_in(request, context)
     except RateLimited:
