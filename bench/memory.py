@@ -2,9 +2,10 @@
 
     python -m bench.memory [--requests 10000] [--minutes 60] [--write]
 
-Quotes and orders of random, large and invalid knobs, nearly all of them distinct; schemas of a thousand fields; listings of the
-largest pages; samples of every format, size and condition; streams of events; words that are no methods. Eight clients send as
-fast as they are answered. Once a second the resident memory of the API process is read, and that of its children, which read
+Quotes and orders of random, large and invalid knobs, nearly all of them distinct; schemas of a thousand fields, and quotes that seek
+an ε for them; questions that are priced; listings of the largest pages; pages of a session, with lists, ledger and order form;
+samples of every format, size and condition; streams of events; words that are no methods. Eight clients send as fast as they are
+answered. Once a second the resident memory of the API process is read, and that of its children, which read
 uploads and compute dear prices. Exits with 1 where both together end above 400 MiB, or where a reply was a server error.
 """
 
@@ -36,6 +37,8 @@ GOAL_MIB = 400.0
 CLIENTS = 8
 WIDE = 1_000
 SECONDS_A_REQUEST = 120.0
+KINDS = {"quote": 30, "order": 15, "list": 10, "sample": 15, "odd": 10, "want": 8, "ask": 4, "page": 8}
+"""Requests and their weights."""
 
 
 def wide_schema(number: int) -> dict[str, Any]:
@@ -87,11 +90,37 @@ def knobs(rng: random.Random) -> dict[str, Any]:
     return order
 
 
+def wanted(rng: random.Random) -> dict[str, Any]:
+    """A quote that leaves ε open, of a table of a thousand fields: a search over forecasts, each time another one."""
+    order: dict[str, Any] = {"method": "marginals", "numeric_bins": rng.randint(2, 256)}
+    if rng.random() < 0.5:
+        order["pairs"] = rng.choice(["all", "chosen", "none"])
+    want = rng.choice(
+        [
+            {"group": rng.randint(1, 1_000), "within": rng.uniform(0.01, 0.9), "columns": rng.choice([1, 2])},
+            {"one_way_tv": rng.uniform(1e-3, 0.9)},
+            {"two_way_tv": rng.uniform(1e-3, 0.9)},
+        ]
+    )
+    return {**order, "want": want}
+
+
+def questions(rng: random.Random) -> dict[str, Any]:
+    """Up to a hundred questions, to be priced alone; `epsilon` may be too large."""
+    colour = rng.choice(["red", "red", "green", "blue", "grey"])  # the last is none
+    asked = [
+        {"kind": "count", "where": f"size>={rng.randint(0, 1_000)}&colour={colour}"}
+        for _ in range(int(10 ** rng.uniform(0, 2)))
+    ]
+    return {"questions": asked, "epsilon": 10 ** rng.uniform(-4, 1), "dry_run": True}
+
+
 class Hostile:
     """One client after another asks; each by itself."""
 
     def __init__(self, url: str, keys: list[str], datasets: list[str], release: str) -> None:
         self.url, self.keys, self.datasets, self.release = url, keys, datasets, release
+        self.wide = datasets[1:]
         self.replies: Counter[str] = Counter()
         self.left, self.deadline = 0, 0.0
         self.lock = threading.Lock()
@@ -108,12 +137,13 @@ class Hostile:
         rng = random.Random(number)
         headers = {"Authorization": f"Bearer {self.keys[number % len(self.keys)]}"}
         with httpx.Client(base_url=self.url, headers=headers, timeout=SECONDS_A_REQUEST) as http:
+            http.post("/sign-in", data={"key": self.keys[number % len(self.keys)]})  # the cookie stays with this client
             while True:
                 with self.lock:
                     if not self.left or time.monotonic() > self.deadline:
                         return
                     self.left -= 1
-                kind = rng.choices(["quote", "order", "list", "sample", "odd"], [40, 20, 15, 15, 10])[0]
+                kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
                 try:
                     status = str(getattr(self, f"_{kind}")(http, rng))
                 except httpx.HTTPError as error:
@@ -127,6 +157,17 @@ class Hostile:
         # A type with parameters goes past the quick routes.
         kind = rng.choice(["application/json", "application/json; charset=utf-8"])
         return http.post(path, content=body, headers={"Content-Type": kind}).status_code
+
+    def _want(self, http: httpx.Client, rng: random.Random) -> int:
+        return http.post(f"/v1/datasets/{rng.choice(self.wide)}/quotes", json=wanted(rng)).status_code
+
+    def _ask(self, http: httpx.Client, rng: random.Random) -> int:
+        return http.post(f"/v1/datasets/{self.datasets[0]}/queries", json=questions(rng)).status_code
+
+    def _page(self, http: httpx.Client, rng: random.Random) -> int:
+        dataset = rng.choice(self.datasets)
+        path = rng.choice(["", "/ledger", "/order", "/order/knobs?method=idpgan", None])
+        return http.get("/datasets" if path is None else f"/datasets/{dataset}{path}").status_code
 
     def _order(self, http: httpx.Client, rng: random.Random) -> int:
         order = {**knobs(rng), "epsilon": 1e-4 * rng.uniform(1, 2)}

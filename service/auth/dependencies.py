@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer, SecurityScopes
 
-from service.auth.limits import RateLimits, address_of
+from service.auth.limits import RateLimits, caller_address
 from service.auth.principal import Principal, Scope
 from service.auth.service import authenticate, bearer_key
 from service.base.errors import InvalidInput, RateLimited, Unauthenticated
@@ -44,21 +44,21 @@ JsonBody = Annotated[Any, Depends(read_json_body)]
 def get_principal(request: Request, context: ContextOf) -> Principal:
     """Who asks. Leaves the principal on the request for the audit log."""
     limits: RateLimits = request.app.state.rate_limits
-    address = address_of(request.client.host if request.client else "unknown")
+    address = caller_address(request.client)
     authorization = request.headers.get("authorization")
     digest = _digest(context, authorization)
     try:
         limits.before_lookup(address, digest)
     except RateLimited:
         if not limits.knows(digest):
-            _note_failure(request, "too_often", digest)
+            note_failure(request, "too_often", digest)
         raise
     try:
         key = bearer_key(authorization)
         with context.driver() as connection:
             found = authenticate(connection, context.secrets, key)
     except Unauthenticated:
-        _note_failure(request, "unknown" if authorization else "missing", digest)
+        note_failure(request, "unknown" if authorization else "missing", digest)
         limits.failed(address, digest)
         raise
     limits.passed(digest, found.tenant_id)
@@ -70,10 +70,10 @@ def get_principal(request: Request, context: ContextOf) -> Principal:
 def get_outsider(request: Request) -> None:
     """Anybody, without a key; counted like a request without a good key, by address."""
     limits: RateLimits = request.app.state.rate_limits
-    limits.outsider(address_of(request.client.host if request.client else "unknown"))
+    limits.outsider(caller_address(request.client))
 
 
-def _note_failure(request: Request, reason: str, digest: bytes) -> None:
+def note_failure(request: Request, reason: str, digest: bytes) -> None:
     """For the log of refusals: why, and of the key enough to see that it is the same one again, and no use otherwise."""
     request.state.authentication_failure = reason
     request.state.failed_key = None if reason == "missing" else digest[:4].hex()

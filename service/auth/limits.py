@@ -6,6 +6,8 @@ import ipaddress
 import math
 import uuid
 
+from starlette.datastructures import Address
+
 from service.base.errors import RateLimited
 from service.base.messages import Message
 from service.platform.settings import Settings
@@ -19,7 +21,7 @@ _WITHOUT_A_KEY = Message("too many requests without a valid key")
 class RateLimits:
     """The limits of one process.
 
-    A key that was good not long ago is let in from an address that fails too often: requests without a key must
+    A key, or a session of the page, that was good not long ago is let in from an address that fails too often: requests without a key must
     not lock out the others behind the same proxy.
     """
 
@@ -27,6 +29,8 @@ class RateLimits:
         burst_seconds = settings.rate_limit_burst_seconds
         self._keys = Rates(settings.rate_limit_requests_per_minute, burst_seconds=burst_seconds)
         self._tenants = Rates(settings.rate_limit_tenant_requests_per_minute, burst_seconds=burst_seconds)
+        self._sessions = Rates(settings.rate_limit_requests_per_minute)
+        """Of the page, that were good not long ago; nothing is refused by these."""
         self._addresses = Rates(settings.rate_limit_failures_per_minute)
 
     def before_lookup(self, address: str, digest: bytes) -> None:
@@ -37,17 +41,27 @@ class RateLimits:
             _refuse(self._addresses.seconds_until_free(address, take=False), _WITHOUT_A_KEY)
 
     def knows(self, digest: bytes) -> bool:
-        """Whether this key was good not long ago."""
-        return self._keys.knows(digest)
+        """Whether this key, or this session, was good not long ago."""
+        return self._keys.knows(digest) or self._sessions.knows(digest)
 
     def failed(self, address: str, digest: bytes) -> None:
-        """One more request without a good key; a key that was good and has ended counts as unknown from now on."""
+        """One more request without a good key or session; one that was good and has ended counts as unknown from now on."""
         self._keys.drop(digest)
+        self._sessions.drop(digest)
         self._addresses.seconds_until_free(address)
 
     def outsider(self, address: str) -> None:
         """One more request for what anybody may read."""
         _refuse(self._addresses.seconds_until_free(address), _WITHOUT_A_KEY)
+
+    def before_session(self, address: str, digest: bytes) -> None:
+        """As `before_lookup`, of a session of the page; how many requests it may send is counted by its key."""
+        if not self._sessions.knows(digest):
+            _refuse(self._addresses.seconds_until_free(address, take=False), _WITHOUT_A_KEY)
+
+    def found_session(self, digest: bytes) -> None:
+        """This session is good, and is let in for a while whatever its address does."""
+        self._sessions.seconds_until_free(digest)
 
     def passed(self, digest: bytes, tenant_id: uuid.UUID) -> None:
         """One more request of a good key."""
@@ -59,6 +73,11 @@ def _refuse(wait_seconds: float, why: str) -> None:
     if wait_seconds:
         seconds = max(1, math.ceil(wait_seconds))
         raise RateLimited(Message("%(why)s; wait %(seconds)s s", why=why, seconds=seconds), retry_after_seconds=seconds)
+
+
+def caller_address(client: Address | None) -> str:
+    """What the failures of a request's sender are counted by."""
+    return address_of(client.host if client else "unknown")
 
 
 def address_of(host: str) -> str:

@@ -1,4 +1,6 @@
-"""Turns of tenants at replies that take long to put together: lists, ledgers, proofs.
+"""Turns of tenants at replies that take long to put together: lists, ledgers, proofs, certificates, what is read out of ZIPs.
+
+Of the API and of the page, whose `service.pages.doors.PageTurn` takes the same turns.
 
 Each holds a thread and a connection to the database. Without turns one tenant, asking often, has all of them.
 """
@@ -6,7 +8,9 @@ Each holds a thread and a connection to the database. Without turns one tenant, 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -28,9 +32,11 @@ def reading_turns(database_pool_size: int) -> FairTurns:
     return FairTurns(max(1, int(database_pool_size * SHARE_OF_POOL)), OF_ONE_TENANT)
 
 
-async def _take_turn(request: Request, principal: Annotated[Principal, Depends(get_principal)]) -> AsyncIterator[None]:
+@asynccontextmanager
+async def reading_turn(request: Request, tenant_id: uuid.UUID) -> AsyncIterator[None]:
+    """Wait for a turn of this tenant, and give it back at the end of the block."""
     turns: FairTurns = request.app.state.reading_turns
-    turn = turns.turn(principal.tenant_id)
+    turn = turns.turn(tenant_id)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await turn.__aenter__()
@@ -42,6 +48,11 @@ async def _take_turn(request: Request, principal: Annotated[Principal, Depends(g
         yield
     finally:
         await turn.__aexit__(None, None, None)
+
+
+async def _take_turn(request: Request, principal: Annotated[Principal, Depends(get_principal)]) -> AsyncIterator[None]:
+    async with reading_turn(request, principal.tenant_id):
+        yield
 
 
 ReadingTurn = Depends(_take_turn, scope="function")

@@ -21,6 +21,14 @@ TOKEN_BYTES = 32
 SEEN_SECONDS = 60
 """How exact `seen_at` is: a page that asks every second shall not write every second."""
 
+MOST_OF_A_KEY = 50
+"""Sessions. A browser that was closed leaves its session open, so the next sign-in is not refused: the session that was seen longest ago ends."""
+
+END_OLDEST = """
+DELETE FROM page_sessions WHERE digest IN (
+    SELECT digest FROM page_sessions WHERE key_id = %s ORDER BY seen_at DESC, created_at DESC OFFSET %s
+)
+"""
 FIND = """
 SELECT k.tenant_id, k.id, k.scope, k.name, s.seen_at < clock_timestamp() - make_interval(secs => %(seen)s)
 FROM page_sessions AS s JOIN api_keys AS k ON k.id = s.key_id
@@ -41,7 +49,7 @@ class SignedIn:
 
 
 def begin(connection: psycopg.Connection[Any], key_secrets: Secrets, key_id: uuid.UUID, *, longest_seconds: int) -> str:
-    """A new session of this key; its token, which is kept nowhere here. Sessions that are over are removed."""
+    """A new session of this key; its token, which is kept nowhere here. Sessions that are over are removed, and those above `MOST_OF_A_KEY`."""
     token = f"{secrets.token_urlsafe(TOKEN_BYTES)}.{key_id.hex}"
     connection.execute(
         "DELETE FROM page_sessions WHERE created_at < clock_timestamp() - make_interval(secs => %s)",
@@ -49,6 +57,7 @@ def begin(connection: psycopg.Connection[Any], key_secrets: Secrets, key_id: uui
     )
     digest = key_secrets.session_digests(token)[0]
     connection.execute("INSERT INTO page_sessions (digest, key_id) VALUES (%s, %s)", (digest, key_id))
+    connection.execute(END_OLDEST, (key_id, MOST_OF_A_KEY))
     return token
 
 

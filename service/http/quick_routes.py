@@ -176,7 +176,9 @@ class _Plan:
 
 
 def _plan(route: APIRoute) -> _Plan | None:
-    """None where a parameter or the reply is of a kind that only FastAPI knows."""
+    """None where a parameter, the reply or another dependency is of a kind that only FastAPI knows."""
+    if route.dependencies:
+        return None
     hints = get_type_hints(route.endpoint, include_extras=True)
     reply = hints.pop("return", None)
     if inspect.iscoroutinefunction(route.endpoint) or not (isinstance(reply, type) and issubclass(reply, BaseModel)):

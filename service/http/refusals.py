@@ -2,7 +2,8 @@
 
 A line is one JSON object of ASCII characters, so nothing that a caller sends can begin a line of its own. It holds no key
 and no path as it was sent: of a key that failed only the first four bytes of its HMAC, of a path the route's template.
-Which refusals depend on rows is told to the sender alone, so only those are here that never do (`STATUSES`).
+Which refusals depend on rows is told to the sender alone, so only those are here that never do (`STATUSES`), and replies to
+those who are not signed in.
 """
 
 from __future__ import annotations
@@ -55,11 +56,14 @@ class RefusalLog:
         self._lock = threading.Lock()
 
     def note(self, scope: Scope, status: int) -> None:
-        """Count a reply of this status, and write a line about it if it is a refusal at the door."""
-        if status not in STATUSES:
-            return
+        """Count a reply of this status, and write a line about it if it is a refusal at the door.
+
+        Or one to a cookie of no session, whatever its status: the page leads to the sign-in form.
+        """
         state: dict[str, Any] = scope.get("state") or {}
         code, reason = state.get("refusal", "refused"), state.get("authentication_failure")
+        if status not in STATUSES and reason is None:
+            return
         self._refusals.labels(code).inc()
         if reason is not None:
             self._failures.labels(reason).inc()

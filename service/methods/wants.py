@@ -19,6 +19,7 @@ from service.methods.facts import Facts
 from service.methods.forecast import Counts, Forecast, in_digits
 from service.methods.knobs import AnyOrder, Knobs
 from service.methods.report import facts_of_training
+from service.methods.turns import turn
 from service.methods.whole_noise import whole_noise
 from service.privacy.calibration import SMALLEST_EPSILON
 
@@ -117,8 +118,14 @@ def parse_want(document: Any) -> Want:
 def least_epsilon(want: Want, order: AnyOrder, facts: Facts, schema: DeclaredSchema, largest: float) -> Wanted:
     """The least ε, to three digits, at which a release of this order is forecast to give what is wanted.
 
-    order: its ε or share does not matter. largest: the ε that the dataset can still pay.
+    order: its ε or share does not matter. largest: the ε that the dataset can still pay. For a caller it takes that one's turn, as prices
+    do: at most `MOST_LOOKS` forecasts, whose work grows with the number of columns.
     """
+    with turn():
+        return _least_epsilon(want, order, facts, schema, largest)
+
+
+def _least_epsilon(want: Want, order: AnyOrder, facts: Facts, schema: DeclaredSchema, largest: float) -> Wanted:
     check_order(order, schema)
     facts = facts_of_training(order, facts)
     if largest < SMALLEST_EPSILON:

@@ -18,7 +18,7 @@ from service.base.errors import InvalidInput
 from service.base.messages import Message
 from service.base.text import ungrouped
 from service.datasets import service as datasets
-from service.pages.doors import Owner, OwnForm, PageRoute
+from service.pages.doors import Owner, OwnForm, PageRoute, PageTurn
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
 from service.pages.words import AUDIT_ACTIONS, AUDIT_OBJECTS
@@ -39,7 +39,7 @@ LONGEST_DAYS = 3_650
 QUEUE = text("SELECT waiting, running, oldest_waiting_seconds FROM queue_state()")
 
 
-@router.get("")
+@router.get("", dependencies=[PageTurn])
 def read_state(request: Request, context: ContextOf, visitor: Owner) -> Response:
     """Whether relay and workers are there, and how many releases of everybody wait."""
     with context.transaction() as session:
@@ -49,7 +49,7 @@ def read_state(request: Request, context: ContextOf, visitor: Owner) -> Response
     return page(request, "admin.html", signed_in=visitor, parts=parts, queue=queue)
 
 
-@router.get("/keys")
+@router.get("/keys", dependencies=[PageTurn])
 def list_keys(
     request: Request, context: ContextOf, visitor: Owner, before: Annotated[str | None, Query(max_length=200)] = None
 ) -> Response:
@@ -57,7 +57,7 @@ def list_keys(
     return _keys(request, context, visitor, before)
 
 
-@router.post("/keys", dependencies=[OwnForm], name="create_key")
+@router.post("/keys", dependencies=[OwnForm, PageTurn], name="create_key")
 def make_key(
     request: Request,
     context: ContextOf,
@@ -85,7 +85,7 @@ def revoke_key(key_id: uuid.UUID, context: ContextOf, visitor: Owner) -> Respons
     return RedirectResponse("/admin/keys", 303, headers=dict(PAGE_HEADERS))
 
 
-@router.get("/tenants")
+@router.get("/tenants", dependencies=[PageTurn])
 def read_tenants(
     request: Request,
     context: ContextOf,
@@ -113,7 +113,7 @@ def read_tenants(
     )
 
 
-@router.get("/audit")
+@router.get("/audit", dependencies=[PageTurn])
 def read_audit(
     request: Request,
     context: ContextOf,

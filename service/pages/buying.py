@@ -11,7 +11,7 @@ from service.auth.dependencies import ContextOf
 from service.datasets import service as datasets
 from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.declared import PURCHASE, open_of
-from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
+from service.pages.doors import Analyst, OwnForm, PageRoute, PageTurn, Reader
 from service.pages.forms import Filled
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
@@ -23,7 +23,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 NEWEST = 20
 
 
-@router.get("/datasets/{dataset_id}/buy")
+@router.get("/datasets/{dataset_id}/buy", dependencies=[PageTurn])
 def ask_before_buying(request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Analyst) -> Response:
     """What it costs and how exact it will be; asked once more, as of any order."""
     dataset = datasets.find(context, visitor.principal, dataset_id)
@@ -46,7 +46,7 @@ def buy(dataset_id: uuid.UUID, context: ContextOf, visitor: Analyst, filled: Fil
     return _to(f"/releases/{release.id}")
 
 
-@router.get("/datasets/{dataset_id}/buying")
+@router.get("/datasets/{dataset_id}/buying", dependencies=[PageTurn])
 def read_progress(request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """How far the purchase is, of the page of the dataset; when it has ended that is loaded anew."""
     dataset = datasets.find(context, visitor.principal, dataset_id)

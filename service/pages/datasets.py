@@ -14,7 +14,7 @@ from service.domain.image_schema import ImageSchema
 from service.pages.apart import first_of
 from service.pages.budget import gauge, left_of
 from service.pages.declared import open_of, shown_of
-from service.pages.doors import PageRoute, Reader, Visitor
+from service.pages.doors import PageRoute, PageTurn, Reader, Visitor
 from service.pages.rendering import page
 from service.pages.sign_in import sign_in_page
 from service.pages.words import USES
@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 DATASETS_OF_A_PAGE, RELEASES_OF_A_PAGE = 50, 50
 
 
-@router.get("/")
+@router.get("/", dependencies=[PageTurn])
 def home(request: Request, context: ContextOf, visitor: Visitor) -> Response:
     """The datasets of who is signed in; for everybody else what this is, and the form for a key."""
     if visitor is None:
@@ -35,7 +35,7 @@ def home(request: Request, context: ContextOf, visitor: Visitor) -> Response:
     return list_datasets(request, context, visitor)
 
 
-@router.get("/datasets")
+@router.get("/datasets", dependencies=[PageTurn])
 def list_datasets(
     request: Request, context: ContextOf, visitor: Reader, before: Annotated[str | None, Query(max_length=200)] = None
 ) -> Response:
@@ -53,7 +53,7 @@ def list_datasets(
     )
 
 
-@router.get("/datasets/{dataset_id}")
+@router.get("/datasets/{dataset_id}", dependencies=[PageTurn])
 def read_dataset(
     request: Request,
     dataset_id: uuid.UUID,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 import urllib.parse
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,8 +21,9 @@ from fastapi.routing import APIRoute
 
 from service.auth.dependencies import ContextOf
 from service.auth.limits import RateLimits
+from service.auth.reading import reading_turn
 from service.auth.sessions import SignedIn
-from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, Unauthenticated
+from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, RateLimited, Unauthenticated
 from service.base.messages import Message, fault_of
 from service.pages.error_pages import DETAILS, NOT_POSSIBLE, error_page, with_retry_after
 from service.pages.field_labels import label_in, labels_of
@@ -67,6 +68,17 @@ def find_signed_in(request: Request, context: ContextOf) -> SignedIn | None:
 Visitor = Annotated[SignedIn | None, Depends(find_signed_in)]
 
 
+def find_if_looked_up(request: Request, context: ContextOf) -> SignedIn | None:
+    """As `find_signed_in`; None where it is refused to look."""
+    try:
+        return find_signed_in(request, context)
+    except RateLimited:
+        return None
+
+
+VisitorIfFound = Annotated[SignedIn | None, Depends(find_if_looked_up)]
+
+
 def require_signed_in(visitor: Visitor) -> SignedIn:
     """Raise `Unauthenticated` unless somebody is signed in."""
     if visitor is None:
@@ -75,6 +87,18 @@ def require_signed_in(visitor: Visitor) -> SignedIn:
 
 
 Reader = Annotated[SignedIn, Depends(require_signed_in)]
+
+
+async def _take_turn(request: Request, visitor: Visitor) -> AsyncIterator[None]:
+    if visitor is None:  # the page says so by itself
+        yield
+        return
+    async with reading_turn(request, visitor.principal.tenant_id):
+        yield
+
+
+PageTurn = Depends(_take_turn, scope="function")
+"""A dependency of a page that reads much: as `service.auth.reading.ReadingTurn` of the API, and the same turns."""
 
 
 def is_owner(visitor: SignedIn) -> bool:

@@ -117,6 +117,8 @@ async def _visitor_of(request: Request) -> SignedIn | None:
         return found
     try:
         visitor = await run_in_threadpool(session_of, request, request.app.state.context)
+    except RateLimited:
+        raise
     except (ImprimaturError, SQLAlchemyError, psycopg.Error):
         return None
     if visitor is not None:

@@ -11,7 +11,7 @@ from service.auth.dependencies import ContextOf
 from service.base.errors import NotFound
 from service.datasets import service as datasets
 from service.ledger import log
-from service.pages.doors import PageRoute, Reader
+from service.pages.doors import PageRoute, PageTurn, Reader
 from service.pages.rendering import page
 from service.pages.words import LEDGER
 from service.privacy.filters import NANO
@@ -26,7 +26,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 LINES_OF_A_PAGE = 200
 
 
-@router.get("/datasets/{dataset_id}/ledger")
+@router.get("/datasets/{dataset_id}/ledger", dependencies=[PageTurn])
 def read_ledger(
     request: Request,
     dataset_id: uuid.UUID,

@@ -23,7 +23,7 @@ from service.methods.report_noise import NUMERIC_BINS, hidden_by_noise, noise_al
 from service.methods.whole_noise import noise_of_share
 from service.pages.budget import gauge
 from service.pages.confirming import AskedFor, confirm_page, priced
-from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
+from service.pages.doors import Analyst, OwnForm, PageRoute, PageTurn, Reader, is_owner
 from service.pages.error_pages import with_retry_after
 from service.pages.forms import Filled
 from service.pages.knobs import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
-@router.get("/datasets/{dataset_id}/order")
+@router.get("/datasets/{dataset_id}/order", dependencies=[PageTurn])
 def ask_for_order(request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """The form. A quote needs a reader; placing an order needs an analyst. While something is to be bought, that is first."""
     if open_fields(datasets.find(context, visitor.principal, dataset_id).declared_schema):
@@ -63,7 +63,7 @@ def ask_for_order(request: Request, dataset_id: uuid.UUID, context: ContextOf, v
     return _form(request, context, visitor, dataset_id, {"epsilon": "", "method": "auto"})
 
 
-@router.get("/datasets/{dataset_id}/order/knobs")
+@router.get("/datasets/{dataset_id}/order/knobs", dependencies=[PageTurn])
 def read_knobs(
     request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, method: str = "auto"
 ) -> Response:

@@ -21,7 +21,7 @@ from service.datasets.upload_events import MEDIA_TYPE, UploadEvents
 from service.domain.open_columns import open_fields
 from service.intake.caller import Caller
 from service.pages import declaring, purchases
-from service.pages.doors import Owner, OwnForm, PageRoute, Reader, noted
+from service.pages.doors import Owner, OwnForm, PageRoute, PageTurn, Reader, noted
 from service.pages.error_pages import with_retry_after
 from service.pages.forms import Filled, number_in
 from service.pages.open_points import declaration_of
@@ -52,7 +52,7 @@ def read_odds(request: Request, visitor: Reader, epsilon: Annotated[str, Query(m
     return page(request, "odds.html", signed_in=visitor, epsilon=_epsilon_or_none(epsilon))
 
 
-@router.get("/datasets/new/{staged_id}/budget")
+@router.get("/datasets/new/{staged_id}/budget", dependencies=[PageTurn])
 def read_budget(request: Request, staged_id: uuid.UUID, context: ContextOf, visitor: Owner) -> Response:
     """The form, once the declaration is whole."""
     if (done := published(request, context, visitor, staged_id)) is not None:

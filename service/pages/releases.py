@@ -21,7 +21,7 @@ from service.pages import synthetic
 from service.pages.answered import conditions_of, counts_of
 from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
-from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
+from service.pages.doors import Analyst, OwnForm, PageRoute, PageTurn, Reader, is_owner
 from service.pages.error_pages import wants_page
 from service.pages.examples import example_condition
 from service.pages.languages import has_comma, typed_condition
@@ -91,7 +91,7 @@ def _seconds_left(context: Context, release: Release) -> float | None:
     return max(0.0, passed * (release.steps - release.step) / release.step)
 
 
-@router.get("/releases/{release_id}")
+@router.get("/releases/{release_id}", dependencies=[PageTurn])
 def read_release(
     request: Request,
     release_id: uuid.UUID,
@@ -179,7 +179,7 @@ def cancel(
     return RedirectResponse(f"/releases/{release_id}", 303, headers=dict(PAGE_HEADERS))
 
 
-@router.get("/releases/{release_id}/rows", name="read_sample")
+@router.get("/releases/{release_id}/rows", name="read_sample", dependencies=[PageTurn])
 async def read_rows(
     request: Request,
     release_id: uuid.UUID,
@@ -215,7 +215,7 @@ async def read_rows(
     return page(request, "rows.html", status=status, signed_in=visitor, **shown, **values)
 
 
-@router.get("/releases/{release_id}/charts", name="read_sample")
+@router.get("/releases/{release_id}/charts", name="read_sample", dependencies=[PageTurn])
 async def read_charts(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """Histograms and a map of pairs, of synthetic rows."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)
@@ -243,14 +243,14 @@ async def download(
     return await sample_response(request, context, release, asked, stem=file_stem(release.name or dataset.name))
 
 
-@router.get("/releases/{release_id}/generator.zip", name="read_generator")
+@router.get("/releases/{release_id}/generator.zip", name="read_generator", dependencies=[PageTurn])
 def generator(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """The published ZIP."""
     bundles = request.app.state.bundles
     return bundle_reply(release_id, releases.open_bundle(context, visitor.principal, bundles, release_id))
 
 
-@router.get("/releases/{release_id}/certificate", name="read_certificate")
+@router.get("/releases/{release_id}/certificate", name="read_certificate", dependencies=[PageTurn])
 def read_certificate(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """The certificate for people: one screen in words, then details."""
     release = releases.find_published(context, visitor.principal, release_id)
@@ -260,7 +260,7 @@ def read_certificate(request: Request, release_id: uuid.UUID, context: ContextOf
     return page(request, "certificate.html", signed_in=visitor, **shown, certificate=certificate, words=words)
 
 
-@router.get("/releases/{release_id}/certificate.json", name="read_certificate")
+@router.get("/releases/{release_id}/certificate.json", name="read_certificate", dependencies=[PageTurn])
 def certificate_file(release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """The certificate as `imprimatur verify` reads it."""
     release = releases.find_published(context, visitor.principal, release_id)
@@ -268,7 +268,7 @@ def certificate_file(release_id: uuid.UUID, context: ContextOf, visitor: Reader)
     return JSONResponse(release.signed_certificate, headers=headers)
 
 
-@router.get("/releases/{release_id}/explanation.html", name="read_certificate")
+@router.get("/releases/{release_id}/explanation.html", name="read_certificate", dependencies=[PageTurn])
 def read_explanation(release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """The page for a colleague, as a file: it stands alone and names its own policy."""
     release = releases.find_published(context, visitor.principal, release_id)

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from service.auth.dependencies import ContextOf
 from service.base.errors import Gone, NotInRelease, NotReady
-from service.pages.doors import Owner, PageRoute, Reader, noted
+from service.pages.doors import Owner, PageRoute, PageTurn, Reader, noted
 from service.pages.policy import PAGE_HEADERS
 from service.pages.releases import shown_of
 from service.pages.rendering import page
@@ -37,7 +37,7 @@ PAIRS_SHOWN = 12
 """Of the pairs those that are off the most; all of them are in the details."""
 
 
-@router.get("/releases/{release_id}/report", name="read_report")
+@router.get("/releases/{release_id}/report", name="read_report", dependencies=[PageTurn])
 def read_report(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """What was measured with noise and charged: in words, then by column and by pair."""
     report = reports.read_report(context, visitor.principal, request.app.state.bundles, release_id)
@@ -55,21 +55,21 @@ def read_report(request: Request, release_id: uuid.UUID, context: ContextOf, vis
     )
 
 
-@router.get("/releases/{release_id}/report.html", name="read_report")
+@router.get("/releases/{release_id}/report.html", name="read_report", dependencies=[PageTurn])
 def report_file(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """The same as a file that stands alone."""
     report = reports.read_report(context, visitor.principal, request.app.state.bundles, release_id)
     return _file(charged_page(report, str(release_id)), f"report-{release_id}.html")
 
 
-@router.get("/releases/{release_id}/report.json", name="read_report")
+@router.get("/releases/{release_id}/report.json", name="read_report", dependencies=[PageTurn])
 def report_figures(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """Its figures."""
     report = reports.read_report(context, visitor.principal, request.app.state.bundles, release_id)
     return _figures(report, f"report-{release_id}.json")
 
 
-@router.get("/releases/{release_id}/owner-report", name="read_owner_report")
+@router.get("/releases/{release_id}/owner-report", name="read_owner_report", dependencies=[PageTurn])
 def read_owner_report(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Owner) -> Response:
     """Real rows beside synthetic ones. Where there is no report, why, and how to get one."""
     shown = shown_of(context, visitor, release_id)
@@ -106,14 +106,14 @@ def wait_for_owner_report(request: Request, release_id: uuid.UUID, context: Cont
     return reply
 
 
-@router.get("/releases/{release_id}/owner-report.html", name="read_owner_report")
+@router.get("/releases/{release_id}/owner-report.html", name="read_owner_report", dependencies=[PageTurn])
 def owner_report_file(release_id: uuid.UUID, context: ContextOf, visitor: Owner) -> Response:
     """The owner's report as a file that stands alone and says that it is not private."""
     report = reports.read_owner_report(context, visitor.principal, release_id)
     return _file(owner_page(report, str(release_id)), f"not-private-owner-report-{release_id}.html")
 
 
-@router.get("/releases/{release_id}/owner-report.json", name="read_owner_report")
+@router.get("/releases/{release_id}/owner-report.json", name="read_owner_report", dependencies=[PageTurn])
 def owner_report_figures(release_id: uuid.UUID, context: ContextOf, visitor: Owner) -> Response:
     """Its figures."""
     report = reports.read_owner_report(context, visitor.principal, release_id)

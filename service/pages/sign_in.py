@@ -10,12 +10,12 @@ from fastapi.responses import RedirectResponse
 
 from service.audit import service as audit
 from service.auth import sessions
-from service.auth.dependencies import ContextOf
-from service.auth.limits import RateLimits, address_of
+from service.auth.dependencies import ContextOf, note_failure
+from service.auth.limits import RateLimits, caller_address
 from service.auth.service import authenticate
 from service.base.errors import InvalidInput, Unauthenticated
 from service.base.messages import Message
-from service.pages.doors import OwnForm, PageRoute, Reader, Visitor, own_path, require_own_site, set_cookie
+from service.pages.doors import OwnForm, PageRoute, Reader, VisitorIfFound, own_path, require_own_site, set_cookie
 from service.pages.languages import COOKIE, LANGUAGES
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
@@ -37,8 +37,8 @@ def sign_in_page(
 
 
 @router.get("/sign-in")
-def ask_for_key(request: Request, visitor: Visitor, next: str = "/", ended: str = "") -> Response:  # noqa: A002 - the word in the address
-    """The form for a key."""
+def ask_for_key(request: Request, visitor: VisitorIfFound, next: str = "/", ended: str = "") -> Response:  # noqa: A002 - the word in the address
+    """The form for a key, also where so many sessions have failed that none is looked up."""
     if visitor is not None:
         return RedirectResponse(own_path(next), 303, headers=dict(PAGE_HEADERS))
     return sign_in_page(request, next, has_ended=bool(ended))
@@ -59,7 +59,7 @@ def sign_in(
 ) -> Response:
     """A session for a good key; the same form again, with a sentence, for a wrong one."""
     limits: RateLimits = request.app.state.rate_limits
-    address = address_of(request.client.host if request.client else "unknown")
+    address = caller_address(request.client)
     digest = context.secrets.api_key_digest(key.strip())
     limits.before_lookup(address, digest)
     try:
@@ -69,7 +69,7 @@ def sign_in(
             token = sessions.begin(connection, context.secrets, principal.key_id, longest_seconds=longest)
     except Unauthenticated as error:
         limits.failed(address, digest)
-        request.state.authentication_failure, request.state.failed_key = "unknown", digest[:4].hex()
+        note_failure(request, "unknown", digest)
         return sign_in_page(request, next, status=401, fault=error.detail)
     limits.passed(digest, principal.tenant_id)
     principal = replace(principal, action="sign_in", request_id=request.state.request_id)

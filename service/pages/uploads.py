@@ -34,6 +34,7 @@ from service.pages.doors import (
     Owner,
     OwnForm,
     PageRoute,
+    PageTurn,
     noted,
     require_own_site,
     require_token,
@@ -69,7 +70,7 @@ DEFAULT_EPSILON = "3"
 # -- the first step: a file ---------------------------------------------------------------------------------------------
 
 
-@router.get("/datasets/new")
+@router.get("/datasets/new", dependencies=[PageTurn])
 def choose_file(request: Request, context: ContextOf, visitor: Owner) -> Response:
     """The form for a file, and those that this key has sent and not published."""
     return _choose(request, context, visitor)
@@ -144,7 +145,7 @@ def go_on(request: Request, staged_id: uuid.UUID, context: ContextOf, visitor: O
     return on(request, f"/datasets/new/{staged_id}/declare") if elsewhere is None else elsewhere
 
 
-@router.get("/datasets/new/{staged_id}/declare")
+@router.get("/datasets/new/{staged_id}/declare", dependencies=[PageTurn])
 def read_declaration(
     request: Request,
     staged_id: uuid.UUID,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Request, Response, status
 
 from service.auth.dependencies import Analyst, ContextOf, JsonBody
+from service.auth.reading import ReadingTurn
 from service.base.errors import (
     BudgetExhausted,
     Gone,
@@ -46,6 +47,7 @@ BODY = {
 
 @router.post(
     "/datasets/{dataset_id}/queries",
+    dependencies=[ReadingTurn],  # up to a hundred answers, each out of a ZIP
     status_code=status.HTTP_202_ACCEPTED,
     responses={
         200: {"description": "A quote, or all was asked before: nothing was ordered.", "model": QueriesReply},

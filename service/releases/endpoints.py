@@ -229,6 +229,7 @@ def read_preview(release_id: uuid.UUID, context: ContextOf, principal: Reader) -
 
 @router.get(
     "/releases/{release_id}/generator",
+    dependencies=[ReadingTurn],
     response_class=Response,
     responses={
         200: {"description": "The generator, or the answers.", "content": {"application/zip": BINARY}},

@@ -342,7 +342,8 @@ def _quote_wanted(
     largest = min(MAX_EPSILON, largest_next_epsilon(ground.account.budget, Shares(left.simple, left.renyi)))
     is_open = document.get("epsilon") is None and document.get("share") is None
     order = parse_order({**document, "epsilon": 1.0} if is_open else document)
-    wanted = least_epsilon(want, order, ground.facts, ground.declared_schema, largest)
+    with on_behalf_of(Asker(principal.key_id, principal.tenant_id)):
+        wanted = least_epsilon(want, order, ground.facts, ground.declared_schema, largest)
     if is_open:
         order = order.model_copy(update={"epsilon": wanted.epsilon or wanted.largest or ground.account.epsilon})
     return replace(_price(context, principal, order, ground, dataset_id), wanted=wanted)

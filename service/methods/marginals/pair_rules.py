@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,8 +31,13 @@ Settled = dict[str, Any]
 
 def pair_widths(cells: Sequence[int], *, pair_cells: int) -> tuple[int, ...]:
     """Bins of every column in two-way tables: at most so many, and fewer where all together are too many."""
-    while pair_cells > 2 and sum(min(width, pair_cells) for width in cells) > MAX_PAIR_WIDTH:
-        pair_cells -= 1
+    alike = Counter(cells)  # a quote that seeks an ε asks this many times of a thousand columns
+
+    def is_too_wide(most: int) -> bool:
+        return sum(number * min(width, most) for width, number in alike.items()) > MAX_PAIR_WIDTH
+
+    if pair_cells > 2 and is_too_wide(pair_cells):
+        pair_cells = max(2, bisect.bisect_left(range(pair_cells), True, lo=2, key=is_too_wide) - 1)
     return tuple(min(width, pair_cells) for width in cells)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from imprimatur import ApiError
 from imprimatur.cli.ordering import place
+from service.methods import turns, wants
 from tests.conftest import SMALL_SCHEMA
 
 ORDER = {"method": "marginals", "epsilon": 1.0}
@@ -74,3 +75,23 @@ def test_who_orders_is_warned_before_it_is_paid_and_finds_again_what_is_paid(cli
     capsys.readouterr()
     assert place(client, dataset.id, rest, "again").id == made.id  # it has no price any more
     assert capsys.readouterr().err == ""
+
+
+def test_a_search_for_an_epsilon_is_made_in_its_key_s_turn(api, dataset_id, monkeypatch):
+    seen, looked = [], wants.forecast_at
+    monkeypatch.setattr(wants, "forecast_at", lambda *a: seen.append(turns.asker()) or looked(*a))
+
+    def quote(key):
+        """Past the quick routes, which would ask again for a while."""
+        body = json.dumps({"method": "marginals", "want": {"one_way_tv": 0.4}})
+        headers = {**key, "Content-Type": "application/json; charset=utf-8"}
+        return api.http.post(f"/v1/datasets/{dataset_id}/quotes", content=body, headers=headers)
+
+    assert quote(api.reader).status_code == 200
+    (asker,) = set(seen)
+    seen.clear()
+    with turns.TURNS.take(asker):
+        refused, others = quote(api.reader), quote(api.analyst)
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+    assert others.status_code == 200
+    assert {(each.key == asker.key, each.tenant) for each in seen} == {(False, asker.tenant)}

@@ -14,11 +14,14 @@ import pytest
 from service.base.errors import PricingBusy, TooExpensiveToPrice, Unpriceable
 from service.base.messages import said
 from service.base.work import TooMuchWork, at_most, left
-from service.methods import bounded, pricing
+from service.domain.image_schema import parse_schema
+from service.methods import bounded, pricing, wants
 from service.methods.catalogue import parse_order
 from service.methods.child import answer_to
+from service.methods.facts import Facts
 from service.methods.knobs import Order
 from service.methods.turns import OF_A_TENANT, WANTED_SECONDS, Asker, Turns, on_behalf_of
+from service.methods.wants import least_epsilon, parse_want
 from service.pages.languages import language_named
 from service.privacy.filters import open_budget
 
@@ -244,3 +247,27 @@ def test_a_missing_price_takes_a_turn_and_a_known_one_does_not(monkeypatch):
         assert pricing.price_order(known, budget).pld_epsilon > 0
         with pytest.raises(PricingBusy):
             pricing.price_order(fresh(SHORT), budget)
+
+
+def test_a_search_for_an_epsilon_takes_a_turn_and_ends_it(monkeypatch):
+    """Readers quoted a table of a thousand columns again and again, each 28 forecasts, beside the turns."""
+    turns = Turns()
+    monkeypatch.setattr("service.methods.turns.TURNS", turns)
+    schema = {"fields": [{"name": "a", "type": "string", "constraints": {"enum": ["x", "y"]}}]}
+    facts = Facts.of_declaration(json.dumps(schema), units=1_000, most_per_unit=1, budget=open_budget(2.0, 1e-6))
+    asked = parse_want({"one_way_tv": 0.1}), parse_order({"method": "marginals", "epsilon": 1.0}), facts
+    taken, looked = [], wants.forecast_at
+
+    def look(*values):
+        taken.append(turns._computing[("key", A_READER.key)])
+        return looked(*values)
+
+    monkeypatch.setattr(wants, "forecast_at", look)
+    with on_behalf_of(A_READER):
+        found = least_epsilon(*asked, parse_schema(schema), 2.0)
+        with turns.take(A_READER), pytest.raises(PricingBusy):
+            least_epsilon(*asked, parse_schema(schema), 2.0)
+    assert not turns._computing
+    assert set(taken) == {1}
+    assert len(taken) <= wants.MOST_LOOKS
+    assert least_epsilon(*asked, parse_schema(schema), 2.0) == found, "nobody asks: no turn"

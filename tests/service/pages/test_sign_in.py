@@ -1,12 +1,14 @@
 """Sessions of the page: who gets one, what ends it, and which forms are taken."""
 
 import hashlib
+import json
 import re
 
 import psycopg
 import pytest
 
 from service.auth import sessions
+from service.auth.limits import RateLimits
 from service.pages.visitors import cookie_name
 from service.upkeep.installation import owner_transaction
 
@@ -111,6 +113,73 @@ def test_many_wrong_keys_are_refused_before_they_are_looked_up(context, browser_
     german = browser.http.post("/sign-in", data={"key": "imp_x"}, headers={"Accept-Language": "de"})
     assert german.status_code == 429
     assert ">Zu viele Anfragen ohne gültigen Schlüssel; warten Sie " in german.text
+
+
+def failing_address(api, context, monkeypatch, most):
+    """So few failures of an address are allowed; returns what is looked up of sessions from now on."""
+    few = RateLimits(context.settings.model_copy(update={"rate_limit_failures_per_minute": most}))
+    monkeypatch.setattr(api.http.app.state, "rate_limits", few)
+    looked, find = [], sessions.find
+    monkeypatch.setattr(sessions, "find", lambda *a, **k: looked.append(a[2]) or find(*a, **k))
+    return looked
+
+
+def test_cookies_of_no_session_are_refused_before_they_are_looked_up(api, context, browser_of, monkeypatch):
+    """Each cost a question to the database, without a limit, a line or a number."""
+    good, idle, stranger = browser_of(api.reader), browser_of(api.reader), browser_of()
+    looked = failing_address(api, context, monkeypatch, 5)
+    assert good.get("/datasets").status_code == 200
+    assert len(looked) == 1, "once a request"
+    looked.clear()
+    stranger.http.cookies.set(cookie_name(context.settings), "guessed")
+    replies = [stranger.get("/datasets", follow_redirects=False) for _ in range(9)]
+    assert [reply.status_code for reply in replies] == [303] * 5 + [429] * 4
+    assert looked == ["guessed"] * 5
+    assert int(replies[-1].headers["retry-after"]) >= 1
+    nothing = stranger.get("/nonsense", headers={"Accept": "text/html"})
+    assert (nothing.status_code, len(looked)) == (429, 5)
+    form = stranger.get("/sign-in?ended=yes")
+    assert (form.status_code, len(looked)) == (200, 5), "the form for a key is there, and nothing is looked up"
+    assert good.get("/datasets").status_code == 200, "who was signed in a moment ago is, whatever the address does"
+    assert idle.get("/datasets").status_code == 429
+
+
+def test_who_was_signed_in_gets_the_sign_in_page_and_leaves_a_line(api, context, browser_of, monkeypatch, caplog):
+    browser = browser_of(api.owner)
+    looked = failing_address(api, context, monkeypatch, 5)
+    (token,) = browser.http.cookies.values()
+    with owner_transaction(context.settings) as session:
+        session.connection().exec_driver_sql("UPDATE page_sessions SET seen_at = seen_at - interval '13 hours'")
+    caplog.clear()
+    assert browser.get("/session", headers={"HX-Request": "true"}).status_code == 401
+    page = browser.get("/datasets")
+    assert (page.status_code, page.url.path) == (200, "/sign-in")
+    assert "Your session has ended" in page.text
+    assert len(looked) == 3
+    lines = [json.loads(each.getMessage()) for each in caplog.records if each.name == "service.http.refusals"]
+    assert [(line["status"], line["code"], line["reason"], line["route"]) for line in lines] == [
+        (401, "unauthenticated", "session", "/session"),
+        (303, "unauthenticated", "session", "/datasets"),
+        (200, "unauthenticated", "session", "/sign-in"),
+    ]
+    assert len({line["failed_key"] for line in lines}) == 1
+    assert token not in caplog.text
+    text = api.http.get("/metrics").text
+    assert 'imprimatur_authentication_failures_total{reason="session"} 3.0' in text
+
+
+def test_a_key_has_so_many_sessions_and_the_one_not_seen_for_longest_ends(api, context, browser_of, monkeypatch):
+    monkeypatch.setattr(sessions, "MOST_OF_A_KEY", 3)
+    other, first, *others = browser_of(api.reader), *(browser_of(api.owner) for _ in range(3))
+    with owner_transaction(context.settings) as session:
+        session.connection().exec_driver_sql("UPDATE page_sessions SET seen_at = seen_at - interval '5 minutes'")
+    assert first.get("/session").status_code == 204  # the oldest, and in use
+    newest = [browser_of(api.owner) for _ in range(2)]
+    for browser, is_open in ((first, True), *((each, False) for each in others), *((each, True) for each in newest)):
+        assert (browser.get("/session", follow_redirects=False).status_code == 204) == is_open
+    assert other.get("/session").status_code == 204, "of another key"
+    with owner_transaction(context.settings) as session:
+        assert session.connection().exec_driver_sql("SELECT count(*) FROM page_sessions").scalar() == 4
 
 
 def test_a_script_that_asks_for_a_part_is_sent_to_sign_in(browser_of):
