@@ -100,7 +100,7 @@ def _config(field: FieldSchema) -> dict[str, Any]:
 
 
 def _of_range(selection: RangeSelection, field: FieldSchema, place: str) -> dict[str, Any]:
-    if not selection.intervals and selection.missing:
+    if not len(selection.intervals) and selection.missing:
         return {"values": [None]}
     if len(selection.intervals) != 1 or selection.missing:
         raise InvalidOrder(
@@ -111,7 +111,7 @@ def _of_range(selection: RangeSelection, field: FieldSchema, place: str) -> dict
             ),
             where=place,
         )
-    ((low, high),) = selection.intervals
+    (low,), (high,) = selection.intervals.lows.tolist(), selection.intervals.highs.tolist()
     first, last = field.bounds
     said: dict[str, Any] = {}
     if low > first or high >= last:

@@ -28,6 +28,7 @@ MODULES = (
     "blocks",
     "dealing",
     "balancing",
+    "intervals",
     "selections",
     "exclusions",
     "components",

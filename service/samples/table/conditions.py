@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from service.base.messages import Figure, Message
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn, nearest, no_such_column, refused
 from service.samples.table.identifiers import IdentifierColumn
+from service.samples.table.intervals import Intervals, intervals_of
 from service.samples.table.ranges import GridColumn
 from service.samples.table.selections import (
     CategorySelection,
@@ -337,11 +339,11 @@ def _means_missing(column: GridColumn, condition: Condition) -> bool:
     return condition.operator == "missing" or (condition.operator in {"=", "in"} and named)
 
 
-def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, float]]:
+def _intervals(column: GridColumn, condition: Condition) -> Intervals:
     """Which numbers of a range are meant."""
     operator = condition.operator
     if operator in {"missing", "not missing"}:
-        return [] if operator == "missing" else [(-np.inf, np.inf)]
+        return intervals_of([] if operator == "missing" else [(-np.inf, np.inf)])
     numbers = sorted(
         {
             number_in(column, value)
@@ -350,17 +352,21 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
         }
     )
     if operator in {"=", "in"}:
-        for number in numbers:
-            point = RangeSelection(column, [(number, number)], missing=False)
-            if len(numbers) > 1 and not point.chances.any():
+        points = intervals_of([(number, number) for number in numbers])
+        if len(numbers) > 1:
+            are_drawn = RangeSelection(column, points, missing=False).are_drawn
+            if not are_drawn.all():
+                number = numbers[int(are_drawn.argmin())]
                 raise refused(column, Message("%(number)s is not one of its values", number=Figure(str(number))))
-        return [(number, number) for number in numbers]
+        return points
     if operator in {"!=", "not in"}:
         ends = [-np.inf, *numbers, np.inf]
-        return [
-            (float(np.nextafter(low, np.inf)) if at else -np.inf, float(np.nextafter(high, -np.inf)))
-            for at, (low, high) in enumerate(itertools.pairwise(ends))
-        ]
+        return intervals_of(
+            [
+                (math.nextafter(low, math.inf) if at else -math.inf, math.nextafter(high, -math.inf))
+                for at, (low, high) in enumerate(itertools.pairwise(ends))
+            ]
+        )
     if not numbers:
         raise SamplingError(
             Message(
@@ -370,9 +376,10 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
             )
         )
     (number,) = numbers
-    return {
-        "<": [(-np.inf, float(np.nextafter(number, -np.inf)))],
-        "<=": [(-np.inf, number)],
-        ">": [(float(np.nextafter(number, np.inf)), np.inf)],
-        ">=": [(number, np.inf)],
-    }[operator]
+    meant = {
+        "<": (-np.inf, float(np.nextafter(number, -np.inf))),
+        "<=": (-np.inf, number),
+        ">": (float(np.nextafter(number, np.inf)), np.inf),
+        ">=": (number, np.inf),
+    }
+    return intervals_of([meant[operator]])

@@ -36,14 +36,14 @@ from service.samples.table.components import (
     joined_columns,
     picked_evenly,
 )
-from service.samples.table.conditional import ConditionalRows, refuse_excluded
+from service.samples.table.conditional import ConditionalRows, Mixture, conditional_rows, refuse_excluded
 from service.samples.table.conditions import Conditions, Where
 from service.samples.table.dealing import deal, dealt_codes, dealt_noise
 from service.samples.table.exclusions import PATIENCE, RAREST, Exclusions, Origin
 from service.samples.table.network import Network
 from service.samples.table.ranges import GridColumn
 from service.samples.table.relations import Relations
-from service.samples.table.selections import CategorySelection, Selection, Selections, met_by
+from service.samples.table.selections import MOST_PAIRS, CategorySelection, Pairs, Selection, Selections, met_by
 from service.samples.table.weighting import Weights, strata_of
 from service.samples.table.written import RowColumn, Written, modelled_columns
 
@@ -147,11 +147,11 @@ class TableSampler:
         seeds = np.random.SeedSequence(seed)
         wanted = self._conditions.selections(where)
         if not weights:
-            return self._numbered(self._draws(self._request(rows, seeds, wanted), each), seeds)
-        strata = [
-            Stratum(share, self._request(0, seeds, selections))
-            for share, selections in strata_of(self._conditions, self.columns, weights, wanted)
-        ]
+            (request,) = self._requests(rows, seeds, [wanted], Pairs())
+            return self._numbered(self._draws(request, each), seeds)
+        pairs = Pairs(most_ranges=MOST_PAIRS)
+        shares, parts = zip(*strata_of(self._conditions, self.columns, weights, wanted, pairs), strict=True)
+        strata = list(map(Stratum, shares, self._requests(0, seeds, parts, pairs)))
         return self._numbered(self._weighted_draws(Request(rows, seeds, strata=strata), each), seeds)
 
     def _numbered(self, chunks: Iterator[Columns], seeds: np.random.SeedSequence) -> Iterator[Columns]:
@@ -221,21 +221,33 @@ class TableSampler:
             jsons = [c.to_jsons(d) for c, d in zip(self.columns, drawn, strict=True)]
             yield "".join(map(line.__mod__, zip(*jsons, strict=True)))
 
-    def _request(self, rows: int, seeds: np.random.SeedSequence, wanted: Selections) -> Request:
-        """How rows with these values are drawn; `SamplingError` where there are none."""
-        modelled = {
-            self._written.place_of[place]: each for place, each in wanted.items() if place in self._written.place_of
-        }
-        refuse_excluded(self._modelled, self._exclusions, modelled)
-        condition = -1 if self._network.condition is None else self._network.condition
-        given, others, of_condition = None, dict(wanted), modelled.get(condition)
-        if isinstance(of_condition, CategorySelection) and of_condition.cell is not None:
-            given = of_condition.cell
-            del others[next(place for place, own in self._written.place_of.items() if own == condition)]
-        if not self._is_mixture or not set(modelled) - (set() if given is None else {condition}):
-            return Request(rows, seeds, given, others)
-        source = ConditionalRows(self._network, self._modelled, self._exclusions, self.components, modelled)
-        return Request(rows, seeds, None, wanted, source)
+    def _requests(
+        self, rows: int, seeds: np.random.SeedSequence, each_wanted: Sequence[Selections], pairs: Pairs
+    ) -> list[Request]:
+        """How rows with these values are drawn, of each of these; `SamplingError` where there are none."""
+        requests: list[Request] = []
+        of_source: dict[int, Selections] = {}
+        for number, wanted in enumerate(each_wanted):
+            modelled = {
+                self._written.place_of[place]: each for place, each in wanted.items() if place in self._written.place_of
+            }
+            refuse_excluded(self._exclusions, modelled, pairs)
+            condition = -1 if self._network.condition is None else self._network.condition
+            given, others, of_condition = None, dict(wanted), modelled.get(condition)
+            if isinstance(of_condition, CategorySelection) and of_condition.cell is not None:
+                given = of_condition.cell
+                del others[next(place for place, own in self._written.place_of.items() if own == condition)]
+            if not self._is_mixture or not set(modelled) - (set() if given is None else {condition}):
+                requests.append(Request(rows, seeds, given, others))
+            else:
+                requests.append(Request(rows, seeds, None, wanted))
+                of_source[number] = modelled
+        if of_source:
+            mixture = Mixture(self._network, self._modelled, self._exclusions, self.components)
+            sources = conditional_rows(mixture, list(of_source.values()), pairs)
+            for number, source in zip(of_source, sources, strict=True):
+                requests[number] = replace(requests[number], source=source)
+        return requests
 
     def _draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
         """Chunks of rows as requested; the first comes when it is known that enough rows meet the condition."""
