@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Request, Response, status
 
 from service.auth.dependencies import Analyst, ContextOf, JsonBody
+from service.auth.reading import ReadingTurn
 from service.base.errors import (
     BudgetExhausted,
     Gone,
@@ -47,6 +48,7 @@ BODY = {
 @router.post(
     "/datasets/{dataset_id}/queries",
     status_code=status.HTTP_202_ACCEPTED,
+    dependencies=[ReadingTurn],
     responses={
         200: {"description": "A quote, or all was asked before: nothing was ordered.", "model": QueriesReply},
         **problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, Gone, TooManyOpenOrders, Tampered),
