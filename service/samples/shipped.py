@@ -33,6 +33,7 @@ MODULES = (
     "exclusions",
     "components",
     "typed_numbers",
+    "condition_texts",
     "conditions",
     "conditional",
     "weighting",

@@ -84,6 +84,13 @@ class RangeSelection:
             chances[-1] = self.missing
         return chances
 
+    def can_be(self) -> bool:
+        """Whether any of its values can be drawn; soon told where it holds the first number of a bin."""
+        _, firsts = self.column.ends_so_far
+        past = np.searchsorted(firsts, self.intervals.highs, side="right")
+        is_soon = self.column.shared is None and (past > np.searchsorted(firsts, self.intervals.lows)).any()
+        return self.missing or bool(is_soon) or bool(self.chances.any())
+
     @property
     def are_drawn(self) -> Array:
         """(intervals,) in which of them a value lies that can be drawn."""

@@ -15,7 +15,7 @@ from typing import Any
 from service.base.messages import Message
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn
-from service.samples.table.conditions import Conditions
+from service.samples.table.conditions import Conditions, refuse_many
 from service.samples.table.selections import CategorySelection, Pairs, RangeSelection, Selections
 from service.samples.table.written import RowColumn
 
@@ -31,7 +31,11 @@ LARGEST = 1e100
 
 
 def strata_of(
-    conditions: Conditions, columns: Sequence[RowColumn], weights: Weights, wanted: Selections, pairs: Pairs
+    conditions: Conditions,
+    columns: Sequence[RowColumn],
+    weights: Weights,
+    wanted: Selections,
+    pairs: Pairs | None = None,
 ) -> list[tuple[float, Selections]]:
     """Shares, one in all, and the values of each part of the sample, which are among those wanted. Parts share what they have in common."""
     if not isinstance(weights, Mapping):
@@ -45,7 +49,7 @@ def strata_of(
         [(share, conditions.selections(_meant(column, value))) for value, share in own.items()]
         for column, own in shares.items()
     ]
-    strata = []
+    strata, pairs = [], pairs or Pairs()
     for combination in itertools.product(*of_columns):
         selections, share = dict(wanted), 1.0
         places: set[int] = set()
@@ -76,6 +80,7 @@ def _check_work(conditions: Conditions, shares: Mapping[RowColumn, Mapping[Any, 
                 most=MOST_WANTED,
             )
         )
+    refuse_many([str(value) for own in shares.values() for value in own])
     for column, own in shares.items():
         cells = getattr(column, "size", 1)
         selection = wanted.get(conditions.place_of(column.name))

@@ -5,6 +5,7 @@ import pytest
 from service.base.caching import BoundedCache
 from service.methods.queries.order import Question
 from service.queries import earlier
+from service.samples.table import written
 from tests.service.http.test_datasets_api import _assert_problem
 from workers import lease as leases
 from workers.run import Attempt
@@ -160,3 +161,14 @@ def test_each_question_is_named_once_and_no_more_is_read_once_all_were_found(ask
     monkeypatch.setattr(earlier, "MOST_READ_BYTES", 1)
     ask({**body, "epsilon": 0.3})
     assert len(read) == 1  # no more than a request may
+
+
+def test_the_declaration_is_prepared_once_for_all_questions_of_a_request(ask, monkeypatch):
+    made, real = [], written.modelled_columns
+    monkeypatch.setattr(written, "modelled_columns", lambda config: made.append(1) or real(config))
+    questions = [{"kind": "count", "where": f"age>={age}"} for age in range(20)]
+    assert ask({"questions": questions, "epsilon": 0.1, "dry_run": True}).status_code == 200
+    assert len(made) == 1
+    long = ask({"kind": "count", "where": ["age>=1" + " " * 4_000], "epsilon": 0.1, "dry_run": True})
+    assert long.status_code == 422
+    assert "at most 4000 characters" in long.json()["detail"]
