@@ -51,6 +51,8 @@ SURE_ROWS = 100
 """Once so many rows meet a condition, it is common enough."""
 WEIGHTED_ROWS = 65_536
 """Rows whose shares are as the weights say, give or take one."""
+MOST_WEIGHTED_CELLS = 1 << 32
+"""That are drawn for so many rows, rejected ones included; times the cells of all columns, some ten nanoseconds each."""
 
 
 @dataclass(frozen=True)
@@ -277,18 +279,39 @@ class TableSampler:
     def _weighted_draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
         """As many rows of each stratum as its share says, in random order, a block at a time."""
         shares = np.array([stratum.share for stratum in request.strata])
+        in_order = self._refusing_many(each)  # in the first block: a stream that has begun is not broken off
         for number, start in enumerate(range(0, request.rows, WEIGHTED_ROWS)):
             seeds = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number,))
             rows, rng = min(WEIGHTED_ROWS, request.rows - start), np.random.Generator(np.random.PCG64(seeds))
 
-            def drawn(place: int, places: Array, number: int = number) -> Columns:
+            def drawn(place: int, places: Array, number: int = number, in_order: InOrder = in_order) -> Columns:
                 own = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number, place))
                 asked = replace(request.strata[place].request, rows=len(places), seeds=own)
-                return joined_columns(list(self._draws(asked, each)))
+                return joined_columns(list(self._draws(asked, in_order)))
 
             columns = in_groups(picked_evenly(shares, rows, rng), drawn)
+            in_order = each
             for first in range(0, rows, self.rows_at_a_time):
                 yield [column[first : first + self.rows_at_a_time] for column in columns]
+
+    def _refusing_many(self, each: InOrder) -> InOrder:
+        """The same, until too many rows were drawn."""
+        left = MOST_WEIGHTED_CELLS // self._network.offsets[-1]
+
+        def counted(parts: Iterable[Part]) -> Iterator[Part]:
+            nonlocal left
+            for part in parts:
+                left -= sum(chunk.rows.stop - chunk.rows.start for chunk in part)
+                if left < 0:
+                    raise SamplingError(
+                        Message(
+                            "weights: some values are so rare that too many rows would be drawn and left out; give weights "
+                            "to more common values, or ask for fewer rows"
+                        )
+                    )
+                yield part
+
+        return lambda draw, parts: each(draw, counted(parts))
 
     def _conditional_size(self, request: Request) -> int:
         """Rows of a chunk: as many as are wanted, where all of them meet the condition; many, where some columns are asked only afterwards."""

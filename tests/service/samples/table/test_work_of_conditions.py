@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from tiny_generators import tiny_sampler
 from tiny_mixtures import tiny_mixture
 
 from service.samples.table import conditional, weighting
@@ -173,3 +174,15 @@ def test_names_are_found_as_by_going_through_all_of_them():
         )
         found = [(each.place, each.operator) for each in ColumnNames(names).readings(text)]
         assert found == plain_readings(names, text)
+
+
+def test_a_network_does_not_draw_for_ever_for_rare_values(monkeypatch):
+    network = tiny_sampler(TABLE)
+    weights = {"age": {"<10": 1, ">=10": 1}}
+    few = list(network.draws(20, seed=0, weights=weights))
+    monkeypatch.setattr("service.samples.table.sampler.MOST_WEIGHTED_CELLS", 1 << 14)
+    with pytest.raises(SamplingError, match="so rare that too many rows would be drawn"):
+        list(network.draws(5_000, seed=0, weights=weights))
+    monkeypatch.setattr("service.samples.table.sampler.MOST_WEIGHTED_CELLS", 1 << 22)
+    again = list(network.draws(20, seed=0, weights=weights))
+    assert [column.tolist() for column in again[0]] == [column.tolist() for column in few[0]]
