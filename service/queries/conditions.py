@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -14,75 +15,97 @@ from service.domain.spelling_config import written_as
 if TYPE_CHECKING:
     from service.domain.field_schema import FieldSchema, FieldType
     from service.domain.table_schema import TableSchema
+    from service.samples.table.conditions import Conditions
     from service.samples.table.selections import RangeSelection
 
 MOST_CONDITIONS = 50
 MOST_CHARACTERS = 4_000
 
 
+class OrderConditions:
+    """Reads the conditions of an order; what it needs of the declaration is made once, however many questions there are."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self._schema = schema
+
+    def of(self, where: Any, place: str) -> list[dict[str, Any]]:
+        """A text, several of them, a mapping, or what an order says already: as a list of what single columns must be."""
+        if _is_of_order(where):
+            return list(where)
+        texts = [where] if isinstance(where, str) else where
+        if isinstance(texts, list) and any(isinstance(each, str) and len(each) > MOST_CHARACTERS for each in texts):
+            raise InvalidOrder(
+                Message(
+                    "%(place)s.where: at most %(most_characters)s characters",
+                    place=place,
+                    most_characters=MOST_CHARACTERS,
+                ),
+                where=place,
+            )
+        if isinstance(where, list) and (
+            len(where) > MOST_CONDITIONS or not all(isinstance(each, str) for each in where)
+        ):
+            raise InvalidOrder(
+                Message(
+                    "%(place)s.where: a list of up to %(most_conditions)s texts is meant",
+                    place=place,
+                    most_conditions=MOST_CONDITIONS,
+                ),
+                where=place,
+            )
+        if not isinstance(where, str | list | dict):
+            raise InvalidOrder(
+                Message('%(place)s.where: write "age>=65&sex=f", or {"age": {"minimum": 65}}', place=place), where=place
+            )
+        return self._selected(where, place)
+
+    @functools.cached_property
+    def _conditions(self) -> Conditions:
+        from service.samples.table.conditions import Conditions  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+        from service.samples.table.written import modelled_columns  # noqa: PLC0415 - as above
+
+        missing_value = next(iter(self._schema.missing_values), "")
+        columns = [_config(each) for each in self._schema.fields]
+        return Conditions(modelled_columns({"missing_value": missing_value, "columns": columns}))
+
+    def _selected(self, where: str | list[str] | dict[str, Any], place: str) -> list[dict[str, Any]]:
+        from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+        from service.samples.table.selections import CategorySelection  # noqa: PLC0415 - as above
+
+        found = []
+        try:
+            selections = self._conditions.selections(where)
+        except SamplingError as error:
+            raise InvalidOrder(
+                Message("%(place)s.where: %(fault)s", place=place, fault=fault_of(error)), where=place
+            ) from None
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidOrder(
+                Message("%(place)s.where: this is not a condition; write one like age>=65&sex=f", place=place),
+                where=place,
+            ) from None
+        for at, selection in sorted(selections.items()):
+            field = self._schema.fields[at]
+            if isinstance(selection, CategorySelection):
+                declared = (*(field.categories or ()), None)
+                found.append(
+                    {
+                        "column": field.name,
+                        "values": [value for value, met in zip(declared, selection.allowed, strict=False) if met],
+                    }
+                )
+            else:
+                found.append({"column": field.name, **_of_range(selection, field, place)})
+        return found
+
+
 def conditions_of_order(where: Any, schema: TableSchema, place: str) -> list[dict[str, Any]]:
-    """A text, several of them, a mapping, or what an order says already: as a list of what single columns must be."""
-    if _is_of_order(where):
-        return list(where)
-    if isinstance(where, str) and len(where) > MOST_CHARACTERS:
-        raise InvalidOrder(
-            Message(
-                "%(place)s.where: at most %(most_characters)s characters", place=place, most_characters=MOST_CHARACTERS
-            ),
-            where=place,
-        )
-    if isinstance(where, list) and (len(where) > MOST_CONDITIONS or not all(isinstance(each, str) for each in where)):
-        raise InvalidOrder(
-            Message(
-                "%(place)s.where: a list of up to %(most_conditions)s texts is meant",
-                place=place,
-                most_conditions=MOST_CONDITIONS,
-            ),
-            where=place,
-        )
-    if not isinstance(where, str | list | dict):
-        raise InvalidOrder(
-            Message('%(place)s.where: write "age>=65&sex=f", or {"age": {"minimum": 65}}', place=place), where=place
-        )
-    return _selected(where, schema, place)
+    """Of one question, as `OrderConditions` reads them."""
+    return OrderConditions(schema).of(where, place)
 
 
 def _is_of_order(where: Any) -> bool:
     return isinstance(where, list) and all(isinstance(each, dict) and "column" in each for each in where)
-
-
-def _selected(where: str | list[str] | dict[str, Any], schema: TableSchema, place: str) -> list[dict[str, Any]]:
-    from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
-    from service.samples.table.conditions import Conditions  # noqa: PLC0415 - as above
-    from service.samples.table.selections import CategorySelection  # noqa: PLC0415 - as above
-    from service.samples.table.written import modelled_columns  # noqa: PLC0415 - as above
-
-    missing_value = next(iter(schema.missing_values), "")
-    columns = modelled_columns({"missing_value": missing_value, "columns": [_config(each) for each in schema.fields]})
-    found = []
-    try:
-        selections = Conditions(columns).selections(where)
-    except SamplingError as error:
-        raise InvalidOrder(
-            Message("%(place)s.where: %(fault)s", place=place, fault=fault_of(error)), where=place
-        ) from None
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidOrder(
-            Message("%(place)s.where: this is not a condition; write one like age>=65&sex=f", place=place), where=place
-        ) from None
-    for at, selection in sorted(selections.items()):
-        field = schema.fields[at]
-        if isinstance(selection, CategorySelection):
-            declared = (*(field.categories or ()), None)
-            found.append(
-                {
-                    "column": field.name,
-                    "values": [value for value, met in zip(declared, selection.allowed, strict=False) if met],
-                }
-            )
-        else:
-            found.append({"column": field.name, **_of_range(selection, field, place)})
-    return found
 
 
 def _config(field: FieldSchema) -> dict[str, Any]:
@@ -100,7 +123,7 @@ def _config(field: FieldSchema) -> dict[str, Any]:
 
 
 def _of_range(selection: RangeSelection, field: FieldSchema, place: str) -> dict[str, Any]:
-    if not selection.intervals and selection.missing:
+    if not len(selection.intervals) and selection.missing:
         return {"values": [None]}
     if len(selection.intervals) != 1 or selection.missing:
         raise InvalidOrder(
@@ -111,7 +134,7 @@ def _of_range(selection: RangeSelection, field: FieldSchema, place: str) -> dict
             ),
             where=place,
         )
-    ((low, high),) = selection.intervals
+    (low,), (high,) = selection.intervals.lows.tolist(), selection.intervals.highs.tolist()
     first, last = field.bounds
     said: dict[str, Any] = {}
     if low > first or high >= last:

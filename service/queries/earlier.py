@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from service.base.caching import BoundedCache
 from service.base.errors import InvalidOrder
 from service.methods.catalogue import parse_resolved_order
 from service.methods.queries.order import QueriesOrder, Question
@@ -21,8 +22,14 @@ MOST_LOOKED_AT = 200
 ALIKE = 0.97
 """The ε of an order is met within 1 % (`service.privacy.calibration.TOLERANCE`), and precision is its square: so much is as good as all of it."""
 
+MOST_READ_BYTES = 2 << 20
+"""Of orders and their price lists that one request reads and this process does not remember: about a second's work. The next request goes on."""
+MOST_REMEMBERED_BYTES = 4 << 20
+BYTES_OF_A_QUESTION = 200
+"""That is remembered: its key, and how precise its answer is."""
+
 EARLIER = """
-SELECT r.id, r.state, r.order_, r.price -> 'events'
+SELECT r.id, r.state
 FROM releases r
 WHERE r.tenant_id = %(tenant)s AND r.dataset_id = %(dataset)s AND r.state IN ('reserved', 'charged', 'published')
   AND NOT r.cancel_requested
@@ -31,6 +38,17 @@ WHERE r.tenant_id = %(tenant)s AND r.dataset_id = %(dataset)s AND r.state IN ('r
 ORDER BY r.created_at, r.id
 LIMIT %(most)s
 """
+READ = """
+SELECT r.order_::text, (r.price -> 'events')::text
+FROM releases r
+WHERE r.tenant_id = %(tenant)s AND r.id = %(release)s
+"""
+
+Given = tuple[tuple[str, float], ...]
+"""Of each question of a release in turn: its key, and how precise an answer it is given."""
+
+_GIVEN: BoundedCache[Given] = BoundedCache(MOST_REMEMBERED_BYTES)
+"""By release. What was ordered, and its price, never change."""
 
 
 @dataclass(frozen=True)
@@ -50,37 +68,67 @@ def find_earlier(
     events: Events | None,
 ) -> dict[int, Earlier]:
     """The earlier answer to each question, by its place: the first with as little noise as it would have now; without `events`, the one with the least."""
-    wanted = _wanted(order, events)
+    keys = [question.key for question in order.questions]
+    wanted = _wanted(order, keys, events)
     values = {
         "tenant": tenant_id,
         "dataset": dataset_id,
-        "questions": [json.dumps({"questions": [_stored(question)]}) for question in order.questions],
+        "questions": sorted({json.dumps({"questions": [_stored(question)]}) for question in order.questions}),
         "most": MOST_LOOKED_AT,
     }
     found: dict[int, tuple[float, Earlier]] = {}
-    for release_id, state, document, listed in connection.execute(EARLIER, values).fetchall():
-        try:
-            earlier = parse_resolved_order(document)
-        except InvalidOrder:
-            continue  # of another version
-        if not isinstance(earlier, QueriesOrder):
-            continue
-        each = events_of_each(earlier, events_from_json(listed))
-        for at, (question, own) in enumerate(zip(earlier.questions, each, strict=True)):
-            for place, (key, enough) in wanted.items():
-                given = precision(own)
-                if question.key != key or given < ALIKE * enough:
-                    continue
-                if place not in found or (events is None and given > found[place][0]):
+    reading = _Reading(connection, tenant_id)
+    for release_id, state in connection.execute(EARLIER, values).fetchall():
+        for at, (key, given) in enumerate(reading.given(release_id)):
+            for place, enough in wanted.get(key, {}).items():
+                if given >= ALIKE * enough and (place not in found or given > found[place][0]):
                     found[place] = given, Earlier(release_id, state == "published", at)
+            if events is not None and key in wanted:  # the first that will do
+                wanted[key] = {place: enough for place, enough in wanted[key].items() if place not in found}
+        if events is not None and len(found) == len(keys):
+            break
     return {place: answer for place, (_, answer) in found.items()}
 
 
-def _wanted(order: QueriesOrder, events: Events | None) -> dict[int, tuple[str, float]]:
-    """By place: the key of a question, and how precise an answer to it must be."""
-    keys = [question.key for question in order.questions]
+def _wanted(order: QueriesOrder, keys: list[str], events: Events | None) -> dict[str, dict[int, float]]:
+    """By the key of a question: the places that it has, and how precise an answer to each must be."""
     least = [0.0] * len(keys) if events is None else [precision(own) for own in events_of_each(order, events)]
-    return dict(enumerate(zip(keys, least, strict=True)))
+    found: dict[str, dict[int, float]] = {}
+    for place, (key, enough) in enumerate(zip(keys, least, strict=True)):
+        found.setdefault(key, {})[place] = enough
+    return found
+
+
+class _Reading:
+    """Reads what earlier releases were asked, each once in this process, and no more than one request may."""
+
+    def __init__(self, connection: psycopg.Connection[Any], tenant_id: uuid.UUID) -> None:
+        self._connection, self._tenant_id, self._left_bytes = connection, tenant_id, MOST_READ_BYTES
+
+    def given(self, release_id: uuid.UUID) -> Given:
+        """Nothing where it is of another version, or the request has read enough."""
+        if (known := _GIVEN.get(release_id)) is not None:
+            return known[0]
+        if self._left_bytes <= 0:
+            return ()
+        read = self._connection.execute(READ, {"tenant": self._tenant_id, "release": release_id}).fetchone()
+        if read is None:
+            return ()
+        self._left_bytes -= sum(map(len, read))
+        given = _given(*map(json.loads, read))
+        _GIVEN.put(release_id, given, BYTES_OF_A_QUESTION * len(given))
+        return given
+
+
+def _given(document: Any, listed: Any) -> Given:
+    try:
+        order = parse_resolved_order(document)
+    except InvalidOrder:
+        return ()  # of another version
+    if not isinstance(order, QueriesOrder):
+        return ()
+    each = events_of_each(order, events_from_json(listed))
+    return tuple((question.key, precision(own)) for question, own in zip(order.questions, each, strict=True))
 
 
 def precision(events: Events) -> float:

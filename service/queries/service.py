@@ -12,9 +12,9 @@ from service.base.errors import InvalidOrder, Unpriceable
 from service.base.messages import Message
 from service.domain.table_schema import TableSchema
 from service.methods.catalogue import parse_order
-from service.methods.queries.order import QueriesOrder
+from service.methods.queries.order import MOST_QUESTIONS, QueriesOrder
 from service.platform.context import Context
-from service.queries.conditions import conditions_of_order
+from service.queries.conditions import OrderConditions
 from service.queries.earlier import Earlier, find_earlier
 from service.releases import repository
 from service.releases import service as releases
@@ -136,18 +136,20 @@ def document_of(context: Context, principal: Principal, dataset_id: uuid.UUID, b
         with context.driver() as connection:
             schema = repository.find_ground(connection, principal.tenant_id, dataset_id).declared_schema
         if isinstance(schema, TableSchema):
-            questions = [_with_conditions(each, schema.modelled, place) for place, each in enumerate(questions)]
+            read = OrderConditions(schema.modelled)
+            read_now = [_with_conditions(each, read, place) for place, each in enumerate(questions[:MOST_QUESTIONS])]
+            questions = [*read_now, *questions[MOST_QUESTIONS:]]  # more are refused
     document = {"method": "queries", "questions": questions, **said}
     parse_order(document)
     return document
 
 
-def _with_conditions(question: dict[str, Any], schema: TableSchema, place: int) -> dict[str, Any]:
+def _with_conditions(question: dict[str, Any], read: OrderConditions, place: int) -> dict[str, Any]:
     where = question.get("where")
     without = {name: value for name, value in question.items() if name != "where"}
     if where is None:
         return without
-    return {**without, "where": conditions_of_order(where, schema, f"questions.{place}")}
+    return {**without, "where": read.of(where, f"questions.{place}")}
 
 
 def _without(document: dict[str, Any], order: QueriesOrder, earlier: dict[int, Earlier]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,9 @@ from service.base.messages import Figure, Listed, Message, OnThePage
 from service.samples.table.base import Array, Mask, SamplingError
 from service.samples.table.reading import number_read
 from service.samples.table.spelling import is_json_number, values_written
+
+WORDS_COMPARED, LONGEST_COMPARED = 2_000, 200
+"""Known words, and characters, for which it is said what a text may mean instead."""
 
 
 class CategoryColumn:
@@ -81,11 +85,7 @@ class CategoryColumn:
         """The code of a value, given as itself or as text."""
         if wanted is None and self.missing:
             return self.size - 1
-        text = text_of(wanted)
-        if text not in self._code_of_text and self.type in {"integer", "number"}:
-            with suppress(ValueError):
-                number = self.number_of(wanted)
-                text = text_of(int(number) if self.type == "integer" and number % 1 == 0 else number)
+        text = self._own_text(wanted)
         if text not in self._code_of_text:
             raise SamplingError(
                 Message(
@@ -97,6 +97,19 @@ class CategoryColumn:
                 )
             )
         return self._code_of_text[text]
+
+    def knows(self, wanted: Any) -> bool:
+        """Whether a value, given as itself or as text, stands for some of its codes: soon told, unlike why not."""
+        return (wanted is None and self.missing) or self._own_text(wanted) in self._code_of_text
+
+    def _own_text(self, wanted: Any) -> str:
+        """As its values are written, where it is a number that is written otherwise."""
+        text = text_of(wanted)
+        if text not in self._code_of_text and self.type in {"integer", "number"}:
+            with suppress(ValueError):
+                number = self.number_of(wanted)
+                text = text_of(int(number) if self.type == "integer" and number % 1 == 0 else number)
+        return text
 
     def has_text(self, text: str) -> bool:
         """Whether one of its values is written so."""
@@ -143,7 +156,8 @@ def objects(items: Sequence[Any]) -> Array:
 
 def nearest(text: str, known: Iterable[str]) -> str:
     """Words for the known text that is most like this one, if one is."""
-    found = difflib.get_close_matches(text, list(known), n=1)
+    compared = list(itertools.islice(known, WORDS_COMPARED)) if len(text) <= LONGEST_COMPARED else []
+    found = difflib.get_close_matches(text, compared, n=1)
     return Message(" (did you mean %(word)s?)", word=repr(found[0])) if found else ""
 
 

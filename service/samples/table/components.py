@@ -86,10 +86,15 @@ def log_chances(network: Network, components: Components, asked: Sequence[Mappin
         rows = slice(start, min(start + network.rows_at_a_time, len(components)))
         for index, own in each_log_softmax(network, components, rows, indices):
             cells = np.exp(own)
+            of_selection: dict[Selection, Array] = {}  # many that are asked share one
             for place, selections in enumerate(asked):
-                if index in selections:
+                selection = selections.get(index)
+                if selection is None:
+                    continue
+                if selection not in of_selection:
                     with np.errstate(divide="ignore"):
-                        found[place, rows] += np.log(cells @ selections[index].chances)
+                        of_selection[selection] = np.log(cells @ selection.chances)
+                found[place, rows] += of_selection[selection]
     return found
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from service.base.messages import Message, whole
+from service.base.messages import Listed, Message, whole
 from service.samples.table.base import Array, Columns, Mask, SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.network import Network, cells_reached, cumulative_weights, transposed
 from service.samples.table.ranges import GridColumn
 from service.samples.table.relations import Relations
-from service.samples.table.selections import Selections, selection_of
+from service.samples.table.selections import Selection, Selections, everything_of, selection_of
 
 RAREST = 10_000
 """A request that fewer than 1 in this many rows meet is refused,"""
@@ -65,6 +65,7 @@ class Exclusions:
         relations: Relations,
     ) -> None:
         self._columns, self._network, self._relations = columns, network, relations
+        self._everything: dict[int, Selection] = {}
         self._exclusions = [self._exclusion(conditions) for conditions in config]
 
     def _exclusion(self, conditions: Sequence[Mapping[str, Any]]) -> Exclusion:
@@ -82,6 +83,16 @@ class Exclusions:
     def selections(self) -> list[Selections]:
         """What each excludes."""
         return [exclusion.selections for exclusion in self._exclusions]
+
+    def names_of(self, excluded: Selections) -> str:
+        """The columns of an exclusion, in words."""
+        return Listed(Message(" and "), [self._columns[index].name for index in excluded])
+
+    def everything_of(self, index: int) -> Selection:
+        """All values of a column, the same object each time."""
+        if index not in self._everything:
+            self._everything[index] = everything_of(self._columns[index])
+        return self._everything[index]
 
     def led_to(self, wanted: Selections) -> set[int]:
         """The columns in which a row may come to be as wanted by the value that it gets where it is excluded."""

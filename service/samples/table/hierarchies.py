@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from service.samples.table.base import Array, Mask, SamplingError
+from service.samples.table.base import Array, Mask
 from service.samples.table.columns import CategoryColumn, text_of
 
 
@@ -20,6 +20,7 @@ class HierarchyColumn(CategoryColumn):
         super().__init__({**config, "size": len(values) + len(missing), "values": values + missing}, missing_value)
         self.size = config["size"]
         self._coarse = CategoryColumn(config, missing_value)
+        self._coarse_texts = set(map(text_of, self._coarse.values))
         sizes = [len(shares) for shares in fine] + [1] * len(missing)
         self._coarse_of = np.repeat(np.arange(self.size), sizes)
         shares = np.array([share for shares in fine for _, share in shares] + [1.0] * len(missing))
@@ -44,14 +45,16 @@ class HierarchyColumn(CategoryColumn):
         """The code of a fine value."""
         return len(self.values) - 1 if wanted is None and self.missing else super().code_of(wanted)
 
+    def knows(self, wanted: Any) -> bool:
+        """Whether it is a fine value or a coarse one."""
+        return super().knows(wanted) or text_of(wanted) in self._coarse_texts
+
     def codes_of(self, wanted: Any) -> list[int]:
         """Of a fine value, or all of a coarse one."""
-        try:
+        if super().knows(wanted) or text_of(wanted) not in self._coarse_texts:
             return super().codes_of(wanted)
-        except SamplingError:
-            if text_of(wanted) not in map(text_of, self._coarse.values):
-                raise
-        return [int(code) for code in np.flatnonzero(self._coarse_of == self._coarse.code_of(wanted))]
+        coarse = self._coarse.code_of(wanted)
+        return list(range(int(self._first[coarse]), int(self._last[coarse]) + 1))
 
     def chances_of(self, allowed: Array) -> Array:
         """(size,) what part of each coarse category's rows has one of the allowed fine ones."""

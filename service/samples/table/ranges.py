@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -122,6 +123,13 @@ class GridColumn:
         if self.type == "number":
             return np.clip(numbers / self._steps_per_one[cells], self._low[cells], self._high[cells])
         return numbers * self._step
+
+    @functools.cached_property
+    def ends_so_far(self) -> tuple[Array, Array]:
+        """(bins,) the largest number that is drawn in a bin or one before it, and the smallest in it or one after it."""
+        bins = np.arange(len(self.steps))
+        firsts, lasts = self.number_at(bins, np.zeros(len(bins))), self.number_at(bins, self.steps - 1.0)
+        return np.maximum.accumulate(lasts), np.minimum.accumulate(firsts[::-1])[::-1]
 
     def drawn_of(self, numbers: Array, codes: Array) -> Array:
         """A drawn column of these numbers, missing where the code says so."""

@@ -36,14 +36,14 @@ from service.samples.table.components import (
     joined_columns,
     picked_evenly,
 )
-from service.samples.table.conditional import ConditionalRows, refuse_excluded
+from service.samples.table.conditional import ConditionalRows, Mixture, conditional_rows, refuse_excluded
 from service.samples.table.conditions import Conditions, Where
 from service.samples.table.dealing import deal, dealt_codes, dealt_noise
 from service.samples.table.exclusions import PATIENCE, RAREST, Exclusions, Origin
 from service.samples.table.network import Network
 from service.samples.table.ranges import GridColumn
 from service.samples.table.relations import Relations
-from service.samples.table.selections import CategorySelection, Selection, Selections, met_by
+from service.samples.table.selections import MOST_PAIRS, CategorySelection, Pairs, Selection, Selections, met_by
 from service.samples.table.weighting import Weights, strata_of
 from service.samples.table.written import RowColumn, Written, modelled_columns
 
@@ -51,6 +51,8 @@ SURE_ROWS = 100
 """Once so many rows meet a condition, it is common enough."""
 WEIGHTED_ROWS = 65_536
 """Rows whose shares are as the weights say, give or take one."""
+MOST_WEIGHTED_CELLS = 1 << 32
+"""That are drawn for so many rows, rejected ones included; times the cells of all columns, some ten nanoseconds each."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +149,11 @@ class TableSampler:
         seeds = np.random.SeedSequence(seed)
         wanted = self._conditions.selections(where)
         if not weights:
-            return self._numbered(self._draws(self._request(rows, seeds, wanted), each), seeds)
-        strata = [
-            Stratum(share, self._request(0, seeds, selections))
-            for share, selections in strata_of(self._conditions, self.columns, weights, wanted)
-        ]
+            (request,) = self._requests(rows, seeds, [wanted], Pairs())
+            return self._numbered(self._draws(request, each), seeds)
+        pairs = Pairs(most_ranges=MOST_PAIRS)
+        shares, parts = zip(*strata_of(self._conditions, self.columns, weights, wanted, pairs), strict=True)
+        strata = list(map(Stratum, shares, self._requests(0, seeds, parts, pairs)))
         return self._numbered(self._weighted_draws(Request(rows, seeds, strata=strata), each), seeds)
 
     def _numbered(self, chunks: Iterator[Columns], seeds: np.random.SeedSequence) -> Iterator[Columns]:
@@ -221,21 +223,33 @@ class TableSampler:
             jsons = [c.to_jsons(d) for c, d in zip(self.columns, drawn, strict=True)]
             yield "".join(map(line.__mod__, zip(*jsons, strict=True)))
 
-    def _request(self, rows: int, seeds: np.random.SeedSequence, wanted: Selections) -> Request:
-        """How rows with these values are drawn; `SamplingError` where there are none."""
-        modelled = {
-            self._written.place_of[place]: each for place, each in wanted.items() if place in self._written.place_of
-        }
-        refuse_excluded(self._modelled, self._exclusions, modelled)
-        condition = -1 if self._network.condition is None else self._network.condition
-        given, others, of_condition = None, dict(wanted), modelled.get(condition)
-        if isinstance(of_condition, CategorySelection) and of_condition.cell is not None:
-            given = of_condition.cell
-            del others[next(place for place, own in self._written.place_of.items() if own == condition)]
-        if not self._is_mixture or not set(modelled) - (set() if given is None else {condition}):
-            return Request(rows, seeds, given, others)
-        source = ConditionalRows(self._network, self._modelled, self._exclusions, self.components, modelled)
-        return Request(rows, seeds, None, wanted, source)
+    def _requests(
+        self, rows: int, seeds: np.random.SeedSequence, each_wanted: Sequence[Selections], pairs: Pairs
+    ) -> list[Request]:
+        """How rows with these values are drawn, of each of these; `SamplingError` where there are none."""
+        requests: list[Request] = []
+        of_source: dict[int, Selections] = {}
+        for number, wanted in enumerate(each_wanted):
+            modelled = {
+                self._written.place_of[place]: each for place, each in wanted.items() if place in self._written.place_of
+            }
+            refuse_excluded(self._exclusions, modelled, pairs)
+            condition = -1 if self._network.condition is None else self._network.condition
+            given, others, of_condition = None, dict(wanted), modelled.get(condition)
+            if isinstance(of_condition, CategorySelection) and of_condition.cell is not None:
+                given = of_condition.cell
+                del others[next(place for place, own in self._written.place_of.items() if own == condition)]
+            if not self._is_mixture or not set(modelled) - (set() if given is None else {condition}):
+                requests.append(Request(rows, seeds, given, others))
+            else:
+                requests.append(Request(rows, seeds, None, wanted))
+                of_source[number] = modelled
+        if of_source:
+            mixture = Mixture(self._network, self._modelled, self._exclusions, self.components)
+            sources = conditional_rows(mixture, list(of_source.values()), pairs)
+            for number, source in zip(of_source, sources, strict=True):
+                requests[number] = replace(requests[number], source=source)
+        return requests
 
     def _draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
         """Chunks of rows as requested; the first comes when it is known that enough rows meet the condition."""
@@ -265,18 +279,39 @@ class TableSampler:
     def _weighted_draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
         """As many rows of each stratum as its share says, in random order, a block at a time."""
         shares = np.array([stratum.share for stratum in request.strata])
+        in_order = self._refusing_many(each)  # in the first block: a stream that has begun is not broken off
         for number, start in enumerate(range(0, request.rows, WEIGHTED_ROWS)):
             seeds = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number,))
             rows, rng = min(WEIGHTED_ROWS, request.rows - start), np.random.Generator(np.random.PCG64(seeds))
 
-            def drawn(place: int, places: Array, number: int = number) -> Columns:
+            def drawn(place: int, places: Array, number: int = number, in_order: InOrder = in_order) -> Columns:
                 own = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number, place))
                 asked = replace(request.strata[place].request, rows=len(places), seeds=own)
-                return joined_columns(list(self._draws(asked, each)))
+                return joined_columns(list(self._draws(asked, in_order)))
 
             columns = in_groups(picked_evenly(shares, rows, rng), drawn)
+            in_order = each
             for first in range(0, rows, self.rows_at_a_time):
                 yield [column[first : first + self.rows_at_a_time] for column in columns]
+
+    def _refusing_many(self, each: InOrder) -> InOrder:
+        """The same, until too many rows were drawn."""
+        left = MOST_WEIGHTED_CELLS // self._network.offsets[-1]
+
+        def counted(parts: Iterable[Part]) -> Iterator[Part]:
+            nonlocal left
+            for part in parts:
+                left -= sum(chunk.rows.stop - chunk.rows.start for chunk in part)
+                if left < 0:
+                    raise SamplingError(
+                        Message(
+                            "weights: some values are so rare that too many rows would be drawn and left out; give weights "
+                            "to more common values, or ask for fewer rows"
+                        )
+                    )
+                yield part
+
+        return lambda draw, parts: each(draw, counted(parts))
 
     def _conditional_size(self, request: Request) -> int:
         """Rows of a chunk: as many as are wanted, where all of them meet the condition; many, where some columns are asked only afterwards."""

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from service.samples.table.base import Array
+from service.base.messages import Message
+from service.samples.table.base import Array, SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.hierarchies import HierarchyColumn
+from service.samples.table.intervals import Intervals, StepsMeant, intervals_of
 from service.samples.table.ranges import GridColumn
 
-HALVINGS = 54
-"""Of the steps in a bin, of which there are 2**53 at most."""
+MOST_PAIRS = 4_096
+"""Of ranges that are compared for the weights of one sample."""
 
 
 class CategorySelection:
@@ -51,23 +53,18 @@ class CategorySelection:
 class RangeSelection:
     """Numbers of a range in some intervals, ends included, and perhaps the missing value."""
 
-    def __init__(self, column: GridColumn, intervals: Sequence[tuple[float, float]], *, missing: bool) -> None:
-        self.column = column
-        self.intervals = sorted(each for each in intervals if each[0] <= each[1])
+    def __init__(self, column: GridColumn, intervals: Intervals, *, missing: bool) -> None:
+        self.column, self.intervals = column, intervals
         self.missing = missing and column.missing
 
     def both(self, other: RangeSelection) -> RangeSelection:
         """What both mean."""
-        pairs = [(max(a, c), min(b, d)) for a, b in self.intervals for c, d in other.intervals]
-        return RangeSelection(self.column, pairs, missing=self.missing and other.missing)
+        return RangeSelection(self.column, self.intervals.both(other.intervals), missing=self.missing and other.missing)
 
     def holds(self, drawn: Array) -> Array:
         """(rows,) which of them are meant."""
-        numbers, masked = np.ma.getdata(drawn), np.ma.getmaskarray(drawn)
-        found = np.zeros(len(numbers), dtype=bool)
-        for low, high in self.intervals:
-            found |= (numbers >= low) & (numbers <= high)
-        return np.where(masked, self.missing, found)
+        found = self.intervals.places(np.ma.getdata(drawn)) >= 0
+        return np.where(np.ma.getmaskarray(drawn), self.missing, found)
 
     def is_within(self, other: RangeSelection) -> bool:
         """Whether the other one means all of these values that can be drawn."""
@@ -79,13 +76,31 @@ class RangeSelection:
         """(size,) what part of a cell's rows is meant."""
         chances = np.zeros(self.column.size)
         bins = len(self.column.steps)
-        chances[:bins] = self._counts.sum(axis=0) / self.column.steps
+        chances[:bins] = StepsMeant(self.column, self.intervals).totals / self.column.steps
         if self.column.shared is not None:
             chances[:bins] *= 1.0 - self.column.shared.all_of_cell
             chances[:bins] += self._shared_of_bin
         if self.column.missing:
             chances[-1] = self.missing
         return chances
+
+    def can_be(self) -> bool:
+        """Whether any of its values can be drawn; soon told where it holds the first number of a bin."""
+        _, firsts = self.column.ends_so_far
+        past = np.searchsorted(firsts, self.intervals.highs, side="right")
+        is_soon = self.column.shared is None and (past > np.searchsorted(firsts, self.intervals.lows)).any()
+        return self.missing or bool(is_soon) or bool(self.chances.any())
+
+    @property
+    def are_drawn(self) -> Array:
+        """(intervals,) in which of them a value lies that can be drawn."""
+        found, steps, shared = np.zeros(len(self.intervals), dtype=bool), self._steps, self.column.shared
+        left = np.ones(len(steps.bins)) if shared is None else 1.0 - shared.all_of_cell[steps.bins]
+        found[steps.owners[left > 0]] = True
+        if shared is not None:
+            places = self.intervals.places(shared.values)
+            found[places[(places >= 0) & (shared.shares > 0)]] = True
+        return found
 
     def fill(self, codes: Array, rng: np.random.Generator) -> Array:
         """A value of those meant inside each drawn bin: one that many rows share, or a uniform one."""
@@ -96,13 +111,8 @@ class RangeSelection:
         is_shared = uniforms < of_shared
         rest = np.clip((uniforms - of_shared) / np.maximum(meant - of_shared, 2.0**-1000), 0.0, 1.0 - 2.0**-53)
         # The steps of one interval after the other, numbered through.
-        before = np.concatenate([np.zeros((1, len(self.column.steps))), np.cumsum(self._counts, axis=0)])[:, bins]
-        numbered = np.minimum(np.floor(rest * before[-1]), before[-1] - 1)
-        which = np.clip((before[1:] <= numbered).sum(axis=0), 0, max(0, len(self._counts) - 1))
-        steps = np.zeros(len(bins))
-        if len(self._counts):
-            rows = np.arange(len(bins))
-            steps = np.maximum(self._first_steps[which, bins] + numbered - before[which, rows], 0.0)
+        totals = self._steps.totals[bins]
+        steps = self._steps.at(bins, np.minimum(np.floor(rest * totals), totals - 1))
         numbers = self.column.number_at(bins, steps)
         if self.column.shared is not None and is_shared.any():
             values = self.column.shared.values[self._meant_shared]
@@ -130,33 +140,14 @@ class RangeSelection:
         return np.bincount(shared.cells, weights=shared.shares * self._meant_shared, minlength=bins)
 
     @functools.cached_property
-    def _first_steps(self) -> Array:
-        """(intervals, bins) the first step of each bin that is not below an interval."""
-        firsts = [_steps_before(self.column, low) for low, _ in self.intervals]
-        return np.array(firsts).reshape(len(self.intervals), len(self.column.steps))
-
-    @functools.cached_property
-    def _counts(self) -> Array:
-        """(intervals, bins) how many steps of each bin are in an interval."""
-        past = [_steps_before(self.column, np.nextafter(high, np.inf)) for _, high in self.intervals]
-        counts: Array = np.array(past).reshape(self._first_steps.shape) - self._first_steps
-        return counts
+    def _steps(self) -> StepsMeant:
+        """Of what is drawn; the chances alone need not keep it."""
+        return StepsMeant(self.column, self.intervals)
 
 
 Selection = CategorySelection | RangeSelection
 Selections = dict[int, Selection]
 """By the place of the column; what is not there is not restricted."""
-
-
-def _steps_before(column: GridColumn, low: float) -> Array:
-    """(bins,) how many steps of each bin are below a number: by halving, with the very numbers that are drawn."""
-    bins = np.arange(len(column.steps))
-    fewest, most = np.zeros(len(bins)), column.steps.astype(np.float64).copy()
-    for _ in range(HALVINGS):
-        middle = np.floor((fewest + most) / 2)
-        is_below = (column.number_at(bins, middle) < low) & (middle < most)
-        fewest, most = np.where(is_below, middle + 1, fewest), np.where(is_below, most, middle)
-    return fewest
 
 
 def selection_of(column: CategoryColumn | GridColumn, part: Mapping[str, Any]) -> Selection:
@@ -166,15 +157,15 @@ def selection_of(column: CategoryColumn | GridColumn, part: Mapping[str, Any]) -
     if isinstance(column, CategoryColumn):
         return CategorySelection(column, column.cells_of(part))
     if "values" in part:
-        return RangeSelection(column, [], missing=True)
-    return RangeSelection(column, [(part["low"], part["high"])], missing=False)
+        return RangeSelection(column, intervals_of([]), missing=True)
+    return RangeSelection(column, intervals_of([(part["low"], part["high"])]), missing=False)
 
 
 def everything_of(column: CategoryColumn | GridColumn) -> Selection:
     """All values of a column, the missing one included."""
     if isinstance(column, CategoryColumn):
         return CategorySelection(column, np.ones(len(column.values), dtype=bool))
-    return RangeSelection(column, [(-np.inf, np.inf)], missing=True)
+    return RangeSelection(column, intervals_of([(-np.inf, np.inf)]), missing=True)
 
 
 def met_by(selections: Mapping[int, Selection], columns: Sequence[Array]) -> Array:
@@ -185,9 +176,50 @@ def met_by(selections: Mapping[int, Selection], columns: Sequence[Array]) -> Arr
     return found
 
 
+class Pairs:
+    """What two selections mean together. Each pair is looked at once: the strata of a sample ask for the same ones over and over."""
+
+    def __init__(self, *, most_ranges: int | None = None) -> None:
+        """most_ranges: so many pairs of ranges are compared, and no more."""
+        self._left = most_ranges
+        self._both: dict[tuple[Selection, Selection], Selection] = {}
+        self._within: dict[tuple[Selection, Selection], bool] = {}
+
+    def both(self, one: Selection, other: Selection) -> Selection:
+        """What both mean."""
+        if (one, other) not in self._both:
+            self._count(one)
+            self._both[one, other] = one.both(other)  # type: ignore[arg-type]
+        return self._both[one, other]
+
+    def is_within(self, one: Selection, other: Selection) -> bool:
+        """Whether the other one means all of these values that can be drawn."""
+        if (one, other) not in self._within:
+            self._count(one)
+            self._within[one, other] = one.is_within(other)  # type: ignore[arg-type]
+        return self._within[one, other]
+
+    def joined(self, one: Mapping[int, Selection], other: Mapping[int, Selection]) -> Selections:
+        """What both mean, of every column."""
+        found = dict(one)
+        for index, selection in other.items():
+            found[index] = self.both(found[index], selection) if index in found else selection
+        return found
+
+    def _count(self, one: Selection) -> None:
+        if self._left is None or isinstance(one, CategorySelection):
+            return
+        if not self._left:
+            raise SamplingError(
+                Message(
+                    "weights: more than %(most)s pairs of ranges, of values, conditions and exclusions, would be compared; "
+                    "weight fewer values",
+                    most=MOST_PAIRS,
+                )
+            )
+        self._left -= 1
+
+
 def joined_selections(one: Mapping[int, Selection], other: Mapping[int, Selection]) -> Selections:
     """What both mean, of every column."""
-    found = dict(one)
-    for index, selection in other.items():
-        found[index] = found[index].both(selection) if index in found else selection  # type: ignore[arg-type]
-    return found
+    return Pairs().joined(one, other)

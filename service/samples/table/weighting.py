@@ -15,42 +15,88 @@ from typing import Any
 from service.base.messages import Message
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn
-from service.samples.table.conditions import Conditions
-from service.samples.table.selections import CategorySelection, Selections, joined_selections
+from service.samples.table.conditions import Conditions, refuse_many
+from service.samples.table.selections import CategorySelection, Pairs, RangeSelection, Selections
 from service.samples.table.written import RowColumn
 
 Weights = Mapping[str, Mapping[str, float] | str]
 MOST_STRATA = 256
 """Of all weighted columns together."""
+MOST_WANTED = 16_384
+"""Of these, times the columns with conditions."""
+MOST_CELLS = 131_072
+"""Of the weighted values of a column, times its bins or categories and the intervals that are asked for in it."""
 UNIFORM = "uniform"
 LARGEST = 1e100
 
 
 def strata_of(
-    conditions: Conditions, columns: Sequence[RowColumn], weights: Weights, wanted: Selections
+    conditions: Conditions,
+    columns: Sequence[RowColumn],
+    weights: Weights,
+    wanted: Selections,
+    pairs: Pairs | None = None,
 ) -> list[tuple[float, Selections]]:
-    """Shares, one in all, and the values of each part of the sample, which are among those wanted."""
+    """Shares, one in all, and the values of each part of the sample, which are among those wanted. Parts share what they have in common."""
     if not isinstance(weights, Mapping):
         raise SamplingError(Message('weights: give {"COLUMN": {"VALUE": 0.5, …}} or {"COLUMN": "uniform"}'))
-    of_columns = []
+    shares = {}
     for name, given in weights.items():
         column = columns[conditions.place_of(name)]
-        of_columns.append(_parts(conditions, column, _of_values(column, given, wanted, conditions)))
-    if math.prod(map(len, of_columns)) > MOST_STRATA:
+        shares[column] = _shares(column, _of_values(column, given, wanted, conditions))
+    _check_work(conditions, shares, wanted)
+    of_columns = [
+        [(share, conditions.selections(_meant(column, value))) for value, share in own.items()]
+        for column, own in shares.items()
+    ]
+    strata, pairs = [], pairs or Pairs()
+    for combination in itertools.product(*of_columns):
+        selections, share = dict(wanted), 1.0
+        places: set[int] = set()
+        for weight, own in combination:
+            selections, share, places = pairs.joined(selections, own), share * weight, places | own.keys()
+        if not all(selections[place].chances.any() for place in places):
+            raise SamplingError(Message("weights: a value with a weight does not meet the condition; leave it out"))
+        strata.append((share, selections))
+    return strata
+
+
+def _check_work(conditions: Conditions, shares: Mapping[RowColumn, Mapping[Any, float]], wanted: Selections) -> None:
+    """Refuse what would take long, before it is begun."""
+    strata = math.prod(map(len, shares.values()))
+    if strata > MOST_STRATA:
         raise SamplingError(
             Message(
                 "weights: more than %(most)s combinations of values; weight fewer columns or values", most=MOST_STRATA
             )
         )
-    strata = []
-    for combination in itertools.product(*of_columns):
-        selections, share = dict(wanted), 1.0
-        for weight, own in combination:
-            selections, share = joined_selections(selections, own), share * weight
-        if not all(selection.chances.any() for selection in selections.values()):
-            raise SamplingError(Message("weights: a value with a weight does not meet the condition; leave it out"))
-        strata.append((share, selections))
-    return strata
+    if strata * len(wanted) > MOST_WANTED:
+        raise SamplingError(
+            Message(
+                "weights: %(strata)s combinations of values, and conditions on %(columns)s columns: their product may be "
+                "%(most)s; weight fewer values, or ask for fewer conditions",
+                strata=strata,
+                columns=len(wanted),
+                most=MOST_WANTED,
+            )
+        )
+    refuse_many([str(value) for own in shares.values() for value in own])
+    for column, own in shares.items():
+        cells = getattr(column, "size", 1)
+        selection = wanted.get(conditions.place_of(column.name))
+        if isinstance(selection, RangeSelection):
+            cells += len(selection.intervals)
+        if len(own) * cells > MOST_CELLS:
+            raise SamplingError(
+                Message(
+                    "weights: %(column)s: %(values)s values have a weight, and it has %(cells)s bins, categories and listed "
+                    "values: their product may be %(most)s; weight fewer values, or list fewer",
+                    column=column.name,
+                    values=len(own),
+                    cells=cells,
+                    most=MOST_CELLS,
+                )
+            )
 
 
 def _of_values(column: RowColumn, given: Any, wanted: Selections, conditions: Conditions) -> Mapping[Any, Any]:
@@ -81,8 +127,8 @@ def _of_values(column: RowColumn, given: Any, wanted: Selections, conditions: Co
     }
 
 
-def _parts(conditions: Conditions, column: RowColumn, of_values: Mapping[Any, Any]) -> list[tuple[float, Selections]]:
-    """The shares of the values of one column, and what each means."""
+def _shares(column: RowColumn, of_values: Mapping[Any, Any]) -> dict[Any, float]:
+    """The shares of the values of one column that have any."""
     for value, weight in of_values.items():
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= LARGEST:
             raise SamplingError(
@@ -96,11 +142,7 @@ def _parts(conditions: Conditions, column: RowColumn, of_values: Mapping[Any, An
     total = math.fsum(of_values.values())
     if not total > 0:
         raise SamplingError(Message("weights: %(column)s: one weight must be more than 0", column=column.name))
-    return [
-        (weight / total, conditions.selections(_meant(column, value)))
-        for value, weight in of_values.items()
-        if weight > 0
-    ]
+    return {value: weight / total for value, weight in of_values.items() if weight > 0}
 
 
 def _meant(column: RowColumn, value: Any) -> Any:

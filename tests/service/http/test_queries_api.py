@@ -2,6 +2,10 @@
 
 import pytest
 
+from service.base.caching import BoundedCache
+from service.methods.queries.order import Question
+from service.queries import earlier
+from service.samples.table import written
 from tests.service.http.test_datasets_api import _assert_problem
 from workers import lease as leases
 from workers.run import Attempt
@@ -132,3 +136,39 @@ def test_what_makes_no_sense_is_refused_before_anything_is_reserved(api, dataset
 def test_the_last_question_of_a_budget_is_refused(ask):
     assert ask({"kind": "count", "epsilon": 2.9}).status_code == 202
     _assert_problem(ask({"kind": "histogram", "column": "city", "epsilon": 2.9}), 409, "budget_exhausted")
+
+
+def test_each_question_is_named_once_and_no_more_is_read_once_all_were_found(ask, dataset_id, api, monkeypatch):
+    """Not once for each of the others: a hundred questions with conditions held a thread for minutes."""
+    named, read = [], []
+    name, parse = Question.key.fget, earlier.parse_resolved_order
+    monkeypatch.setattr(Question, "key", property(lambda question: named.append(question) or name(question)))
+    monkeypatch.setattr(earlier, "parse_resolved_order", lambda document: read.append(document) or parse(document))
+    questions = [{"kind": "count", "where": [{"column": "age", "minimum": age}]} for age in range(20)]
+    for _ in range(2):
+        ordered = api.order(dataset_id, {"method": "queries", "questions": questions, "epsilon": 0.2})
+        assert ordered.status_code == 202, ordered.text
+    body = {"questions": questions, "epsilon": 0.1, "dry_run": True}
+    named.clear()
+    assert {each["state"] for each in ask(body).json()["questions"]} == {"waiting"}
+    assert (len(named), len(read)) == (3 * len(questions), 1)  # asked, of the first release, and of the reply
+    named.clear()
+    read.clear()
+    assert {each["state"] for each in ask({**body, "epsilon": 0.3}).json()["questions"]} == {"quoted"}
+    assert (len(named), len(read)) == (3 * len(questions), 1)  # of the second release; the first is remembered
+    read.clear()
+    monkeypatch.setattr(earlier, "_GIVEN", BoundedCache(0))
+    monkeypatch.setattr(earlier, "MOST_READ_BYTES", 1)
+    ask({**body, "epsilon": 0.3})
+    assert len(read) == 1  # no more than a request may
+
+
+def test_the_declaration_is_prepared_once_for_all_questions_of_a_request(ask, monkeypatch):
+    made, real = [], written.modelled_columns
+    monkeypatch.setattr(written, "modelled_columns", lambda config: made.append(1) or real(config))
+    questions = [{"kind": "count", "where": f"age>={age}"} for age in range(20)]
+    assert ask({"questions": questions, "epsilon": 0.1, "dry_run": True}).status_code == 200
+    assert len(made) == 1
+    long = ask({"kind": "count", "where": ["age>=1" + " " * 4_000], "epsilon": 0.1, "dry_run": True})
+    assert long.status_code == 422
+    assert "at most 4000 characters" in long.json()["detail"]

@@ -214,6 +214,15 @@ def test_one_tenants_slow_reads_hold_up_no_other_tenant(api, dataset_id, held, p
     assert (turns.taken, turns.waiting) == (0, 0)
 
 
+def test_questions_wait_for_their_turn_too(api, dataset_id, held):
+    """Each is compared with all that were asked before."""
+    path, question = f"/v1/datasets/{dataset_id}/queries", {"kind": "count", "epsilon": 0.1, "dry_run": True}
+    refused = api.http.post(path, json=question, headers=api.analyst)
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+    held()
+    assert api.http.post(path, json=question, headers=api.analyst).status_code == 200
+
+
 def test_an_unchanged_ledger_is_checked_once(api, dataset_id, monkeypatch):
     checked = []
     whole = repository.lines_of_dataset

@@ -136,6 +136,7 @@ WRONG_CONDITIONS = [
 WRONG_WEIGHTS = [
     *(1, {"sex": "even"}, {"age": "uniform"}, {"sex": {"f": -1}}, {"sex": {"f": 0}}, {"zz": "uniform"}),
     dict.fromkeys(("city", "rank", "sex", "flag"), "uniform"),
+    {"age": {f">{n}" + "&age>0" * 200: 1 for n in range(6)}},
 ]
 
 

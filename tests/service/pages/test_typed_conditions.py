@@ -49,7 +49,7 @@ def least(text, has_comma):
     ((place, selection),) = read(text, has_comma).items()
     if place in {5, 6}:
         return [value for value, met in zip(selection.column.values, selection.allowed, strict=True) if met]
-    return selection.intervals[0][0]
+    return selection.intervals.lows[0]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tiny_mixtures import tiny_mixture
 
 from service.samples.table.base import SamplingError
 from service.samples.table.conditional import ConditionalRows
+from service.samples.table.selections import Pairs
 
 TABLE = {
     "fields": [
@@ -37,6 +38,11 @@ CONDITIONS = [
     "size=1&age<12",
     "class=a&size<=2",
 ]
+
+
+def source_of(sampler, where):
+    wanted = sampler._conditions.selections(where)
+    return sampler._requests(1, np.random.SeedSequence(0), [wanted], Pairs())[0].source
 
 
 def rows_of(sampler, rows, **options):
@@ -136,14 +142,14 @@ def test_a_rare_condition_is_drawn_without_waiting_for_it(monkeypatch, record_pr
         seconds.append(time.perf_counter() - began)
     assert {(row[0], row[1], row[2]) for row in rows} == {("v3", "v1", "v2")}
     assert sum(drawn) == 500
-    source = sampler._request(1, np.random.SeedSequence(0), sampler._conditions.selections(where)).source
+    source = source_of(sampler, where)
     record_property("times of an unconditional draw", seconds[1] / seconds[0])  # machines differ: no bound here
     assert source.log_chance < np.log(1e-4)
 
 
 def test_the_chance_of_a_condition_is_known(sampler, unconditional):
     where = "age>=7&age<=18&rate<0.05"
-    source = sampler._request(1, np.random.SeedSequence(0), sampler._conditions.selections(where)).source
+    source = source_of(sampler, where)
     if not sampler._exclusions.selections:
         met = sum(meets(row, where) for row in unconditional) / len(unconditional)
         assert np.exp(source.log_chance) == pytest.approx(met, rel=0.03)
