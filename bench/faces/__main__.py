@@ -16,7 +16,9 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from bench.faces.attacks import attacks
 from bench.faces.claims import Found, Runs
 from bench.faces.images import Floats, entropy, load_faces, public_faces, scores
 from bench.faces.releases import K3, K8, PUBLISHED, Release, releases
-from bench.faces.report import markdown
+from bench.faces.report import far_from_before, markdown
 from bench.pages import keep, run_file
 
 KEPT = "faces.jsonl"
@@ -41,7 +43,7 @@ def main() -> int:
     images, made = load_faces(), releases()
     public_faces(*images.shape[2:])  # missing ones are told at once
     if asked.quick:
-        images, asked.seeds, asked.seeds_of_before, asked.attacked, asked.trials = images[:6], 1, 1, 6, 20
+        images, asked.seeds, asked.seeds_of_far, asked.attacked, asked.trials = images[:6], 1, 1, 6, 20
     store = Store(is_kept=not asked.quick, again=asked.again)
     if not asked.page:
         run_all(images, made, store, asked)
@@ -75,6 +77,11 @@ class Store:
     def has(self, key: list[Any]) -> bool:
         return any(line["key"] == key for line in self.lines)
 
+    def once(self, key: list[Any], run: Callable[[], dict[str, float]]) -> None:
+        if not self.has(key):
+            started = time.monotonic()
+            self.add(key, run(), time.monotonic() - started)
+
     def add(self, key: list[Any], scores: dict[str, float], seconds: float) -> None:
         line = {"key": key, "scores": scores, "seconds": round(seconds, 2)}
         self.lines.append(line)
@@ -100,34 +107,32 @@ class Store:
 
 def run_all(images: Floats, made: dict[str, Release], store: Store, asked: argparse.Namespace) -> None:
     for attack, one in attacks(images, asked.attacked, asked.trials):
-        key = ["attack", attack, one.release, one.epsilon, one.tries]
-        if not store.has(key):
-            started = time.monotonic()
-            store.add(key, one.run(), time.monotonic() - started)
-    for name, epsilon, seed in cells(made, asked.seeds, asked.seeds_of_before):
-        if not store.has(["utility", name, epsilon, seed]):
-            started = time.monotonic()
-            released = made[name].make(images, epsilon, seed)
-            measured = scores(released) | {"entropy": entropy(released)}
-            store.add(["utility", name, epsilon, seed], measured, time.monotonic() - started)
-    for name, epsilon, seed in (
-        (name, epsilon, seed) for name in (K3, K8) for epsilon in SCALED for seed in range(asked.seeds)
-    ):
-        if not store.has(["scaled", name, epsilon, seed]):
-            started = time.monotonic()
-            measured = scores(made[name].make(images, epsilon, seed), scaled=True)
-            store.add(["scaled", name, epsilon, seed], measured, time.monotonic() - started)
+        store.once(["attack", attack, one.release, one.epsilon, one.tries], one.run)
+    _measure(images, made, store, cells(made, asked.seeds))
+    far = far_from_before(store.runs(), made)
+    _measure(images, made, store, ((*cell, seed) for cell in far for seed in range(asked.seeds_of_far)))
+    for name, epsilon, seed in product((K3, K8), SCALED, range(asked.seeds)):
+        release = partial(made[name].make, images, epsilon, seed)
+        store.once(["scaled", name, epsilon, seed], lambda release=release: scores(release(), scaled=True))  # type: ignore[misc]
+    longest = [(name, release) for name, release in made.items() if release.one_seed]
+    _measure(images, made, store, ((name, epsilon, 0) for name, release in longest for epsilon in release.epsilons))
 
 
-def cells(made: dict[str, Release], seeds: int, seeds_of_before: int) -> Iterator[tuple[str, float, int]]:
-    """All at the first seed, then the next, so that a stopped bench can be compared; what takes longest, which has one, at the end."""
-    for seed in range(max(seeds, seeds_of_before)):
+def _measure(images: Floats, made: dict[str, Release], store: Store, wanted: Iterable[tuple[str, float, int]]) -> None:
+    def measured(name: str, epsilon: float, seed: int) -> dict[str, float]:
+        released = made[name].make(images, epsilon, seed)
+        return scores(released) | {"entropy": entropy(released)}
+
+    for cell in wanted:
+        store.once(["utility", *cell], partial(measured, *cell))
+
+
+def cells(made: dict[str, Release], seeds: int) -> Iterator[tuple[str, float, int]]:
+    """All at the first seed, then the next, so that a stopped bench can be compared; without what takes longest and has one."""
+    for seed in range(seeds):
         for name, release in made.items():
-            for epsilon in release.epsilons:
-                wanted = seeds if release.accuracy_before(epsilon) is None else max(seeds, seeds_of_before)
-                if seed < wanted and not release.one_seed:
-                    yield name, epsilon, seed
-    yield from ((name, epsilon, 0) for name in made if made[name].one_seed for epsilon in made[name].epsilons)
+            if not release.one_seed:
+                yield from ((name, epsilon, seed) for epsilon in release.epsilons)
 
 
 def esra_ratio(images: Floats, epsilon: float) -> float:
@@ -139,7 +144,7 @@ def esra_ratio(images: Floats, epsilon: float) -> float:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.faces")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--seeds-of-before", type=int, default=5, help="where a figure of before is compared with")
+    parser.add_argument("--seeds-of-far", type=int, default=10, help="where a figure of before is not met")
     parser.add_argument("--attacked", type=int, default=200, help="images that are looked for")
     parser.add_argument("--trials", type=int, default=1_000, help="of telling neighbours apart")
     parser.add_argument("--page", action="store_true", help="run nothing: write the page of what was run")

@@ -6,6 +6,7 @@ private: LAP with a public sensitivity, LRM, MM.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 
@@ -33,7 +34,8 @@ SETS = (
 
 
 def mean(runs: Runs, name: str, epsilon: float, score: str = "accuracy") -> float:
-    return statistics.fmean(run[score] for run in runs[name, epsilon])
+    """nan: not run yet."""
+    return statistics.fmean(run[score] for run in runs.get((name, epsilon), [{score: math.nan}]))
 
 
 def mm(runs: Runs, score: str = "accuracy", epsilon: float = AT) -> float:
@@ -42,7 +44,7 @@ def mm(runs: Runs, score: str = "accuracy", epsilon: float = AT) -> float:
 
 
 def times(one: float, other: float) -> str:
-    return f"{one / other:.1f} ×" if other > 0.0 else "–"
+    return f"{one / other:.1f} ×" if other > 0.0 and not math.isnan(one) else "–"
 
 
 def beside(runs: Runs, found: Found, ratios: dict[float, float]) -> str:
