@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 
 from bench.audit import faces
+from bench.faces.__main__ import Store, cells
+from bench.faces.attacks import ORIGINAL, PERSON, TOLD, attacks
+from bench.faces.claims import beside
+from bench.faces.images import scores
+from bench.faces.releases import K3, K8, PUBLISHED, SRA, moved_by_a_column, one_by_one, ours, releases
+from bench.faces.report import against_before, markdown
 from workers.encoding.images import cosines
 
 SIDES = (24, 18)
@@ -107,33 +113,7 @@ EPSILON_OF_OURS = 0.05
 
 def ours_of(images: np.ndarray, epsilon: float, seed: int) -> np.ndarray:
     """By the method itself, one column of pixels as the unit."""
-    import torch
-
-    from service.domain.image_schema import parse_schema
-    from service.methods.catalogue import parse_order
-    from service.methods.facts import Facts
-    from service.methods.pricing import price_order, resolve_order
-    from service.privacy.filters import NANO, Shares, open_budget
-    from workers.encoding.images import EncodedImages
-    from workers.mechanism.secure_random import SecureRandom
-    from workers.plan import Plan
-    from workers.sources import GivenImages
-    from workers.training import make_release
-
-    shape = (*images.shape[1:], 1)
-    schema = parse_schema(
-        {"type": "image", "height": shape[0], "width": shape[1], "channels": 1, "pixel_unit": "column"}
-    )
-    budget = open_budget(epsilon, 2e-5)
-    facts = Facts.of_schema(schema, units=len(images), most_per_unit=1, budget=budget)
-    order = parse_order({"method": "image_release", "epsilon": epsilon, "coefficients": 3})
-    resolved = resolve_order(order, facts, Shares(NANO, NANO), schema)
-    encoded = EncodedImages(images.reshape(len(images), -1).astype(np.uint8), np.zeros(len(images), np.int64), shape, 0)
-    plan = Plan(price_order(resolved, budget).events)
-    made: Any = make_release(resolved, plan, GivenImages(encoded), SecureRandom.from_test_seed(seed))
-    with torch.no_grad():
-        drawn = made.generator(torch.zeros(len(images), 1), torch.arange(len(images)))
-    return np.asarray(drawn.numpy()[:, :, :, 0] * 255.0)
+    return ours(images[None], epsilon, seed, coefficients=3)[0]
 
 
 def test_the_choice_of_esra_is_no_choice(images: np.ndarray) -> None:
@@ -141,3 +121,115 @@ def test_the_choice_of_esra_is_no_choice(images: np.ndarray) -> None:
     for epsilon, most in ((0.1, 1.05), (1.3, 1.5)):
         weights = faces.esra_weights(images[0], epsilon)
         assert 1.0 < weights.max() / weights.min() < most
+
+
+def test_both_attacks_of_the_bench_break_what_was_published_and_nothing_else(images: np.ndarray) -> None:
+    people = images.reshape(6, 5, *SIDES)
+    told: dict[str, float] = {}
+    named: dict[tuple[str, float], dict[str, float]] = {}
+    for what, attack in attacks(people, attacked=4, trials=200):
+        if what == TOLD:
+            told[attack.release] = min(attack.run()[TOLD], told.get(attack.release, 100.0))
+        elif attack.epsilon in {1e-6, 0.1} and not attack.release.startswith("LRA"):
+            named[attack.release, attack.epsilon] = attack.run()
+    assert {name for name, share in told.items() if share == 100.0} == {
+        "LAP (a white column, or none)",
+        "LRA (rank 1, or 2)",
+        SRA,
+        "ESRA",
+    }
+    assert max(share for share in told.values() if share < 100.0) < 75.0
+    for (release, _), shares in named.items():
+        assert {*shares} == {ORIGINAL, PERSON}
+        if release.startswith(("SRA", "ESRA")):
+            assert shares[ORIGINAL] == 100.0
+        elif release.startswith("image_release"):
+            assert shares[ORIGINAL] <= 50.0
+
+
+def test_scores_are_means_over_persons() -> None:
+    rng = np.random.default_rng(0)
+    own = rng.uniform(0.0, 255.0, (6, 1, *SIDES))
+    alike = np.broadcast_to(own, (6, 4, *SIDES)) + rng.normal(0.0, 1.0, (6, 4, *SIDES))
+    assert scores(alike) == dict.fromkeys(("accuracy", "recall", "precision", "f1"), 100.0)
+    noise = scores(rng.normal(size=(6, 4, *SIDES)))
+    assert noise["accuracy"] == pytest.approx(noise["recall"])
+    assert noise["accuracy"] < 70.0
+
+
+def test_an_image_by_itself_is_released_with_a_choice_of_its_own(images: np.ndarray) -> None:
+    found = one_by_one(np.stack([images[:1], images[:1]], axis=1), 1.0, seed=0, sizes=[1])
+    assert np.ptp(found, axis=(2, 3)).max() < 1.0
+    assert abs(found[0, 0, 0, 0] - found[0, 1, 0, 0]) > 1e-3
+
+
+def test_a_column_of_pixels_moves_directions_by_no_more_than_is_charged() -> None:
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(SIDES[0] * SIDES[1], 5)))[0]
+    charged = moved_by_a_column(directions, SIDES[0])
+    largest = 0.0
+    for column in range(SIDES[1]):
+        rows = directions.reshape(*SIDES, 5)[:, column]
+        for signs in (np.sign(rows[:, 0]), np.sign(np.linalg.svd(rows)[0][:, 0])):
+            change = np.zeros(SIDES)
+            change[:, column] = 127.5 * signs
+            largest = max(largest, float(np.linalg.norm(change.reshape(-1) @ directions)))
+    assert 0.5 * charged < largest <= charged
+
+
+def runs_of(accuracy: float, seeds: int) -> list[dict[str, float]]:
+    return [
+        dict.fromkeys(("accuracy", "recall", "precision", "f1"), accuracy + seed) | {"entropy": 2.0}
+        for seed in range(seeds)
+    ]
+
+
+def test_the_page_shows_every_release_and_every_claim(images: np.ndarray) -> None:
+    made = releases()
+    runs = {(name, epsilon): runs_of(5.0, 2) for name, release in made.items() for epsilon in release.epsilons}
+    runs["LAP", 0.1] = runs_of(2.0, 1)
+    found = [
+        ("attack", SRA, 0.001, 10, {TOLD: 100.0}),
+        ("attack", "SRA, r = 5", 0.1, 10, {ORIGINAL: 100.0, PERSON: 60.0}),
+    ]
+    scaled = {(K8, 8.0): runs_of(55.0, 2)}
+    page = markdown(images.reshape(6, 5, *SIDES), runs, scaled, found, dict.fromkeys(PUBLISHED, 1.006), made)
+    for name, release in made.items():
+        assert page.count(f"| {name} | ") + page.count(f"| {name} (broken) | ") >= len(release.epsilons)
+    table = beside(runs, found, {0.1: 1.006})
+    for claim in ("| 45 × | 2.8 × |", "more than 22 ×", "| 20 × |", "{12, 12, 9}", "1.006 at ε = 0.1", "precision"):
+        assert claim in table
+
+
+def test_the_page_says_whether_one_seed_explains_a_figure_of_before() -> None:
+    runs = {
+        ("ESRA", 0.9): runs_of(13.0, 15),
+        (K3, 0.9): runs_of(8.0, 3),
+        (K8, 8.0): runs_of(70.0, 9),
+        (K3, 4.0): runs_of(45.0, 2),
+    }
+    said = against_before(runs, releases()).splitlines()
+    assert "1 of 4 means" in said[0]
+    assert [line.split("|")[-2].strip().split(":")[0] for line in said[4:]] == [
+        "one seed explains it",
+        "not met again",
+        "not met again",
+    ]
+
+
+def test_a_stopped_bench_goes_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.pages.RUNS", tmp_path)
+    Store(is_kept=True, again=False).add(["utility", "LAP", 0.1, 0], {"accuracy": 2.0}, 1.0)
+    later = Store(is_kept=True, again=False)
+    assert later.has(["utility", "LAP", 0.1, 0])
+    assert not later.has(["utility", "LAP", 0.1, 1])
+    assert later.runs() == {("LAP", 0.1): [{"accuracy": 2.0}]}
+    assert Store(is_kept=True, again=True).runs() == {}
+
+
+def test_seeds_come_one_after_the_other() -> None:
+    made = releases()
+    found = list(cells(made, seeds=2))
+    assert [seed for _, _, seed in found] == sorted(seed for _, _, seed in found)
+    assert {name for name, _, _ in found} == {*made} - {"LRA"}
+    assert len(found) == len(set(found))

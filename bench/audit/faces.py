@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dger
 
 from workers.methods.image_release.repair import falling
 
@@ -37,27 +39,48 @@ def lra(image: Floats, epsilon: float, rng: np.random.Generator, *, passes: int 
 
     Pixels are divided by 255, without which the published step 0.01 diverges; updates are made a column at a time.
     """
-    scaled, rate, weight = image / WHITE, 0.01, 0.1
+    scaled, rate, weight = np.asfortranarray(image / WHITE), 0.01, 0.1
     k = int(np.linalg.matrix_rank(scaled))
-    left, right = rng.normal(0.0, 0.1, (len(scaled), k)), rng.normal(0.0, 0.1, (k, scaled.shape[1]))
+    left = np.asfortranarray(rng.normal(0.0, 0.1, (len(scaled), k)))
+    right = np.asfortranarray(rng.normal(0.0, 0.1, (k, scaled.shape[1])))
     for _ in range(passes):
-        noise_scale = largest_column(right) / epsilon
+        noise = rng.laplace(0.0, largest_column(right) / epsilon, right.shape[::-1])
         for column in range(scaled.shape[1]):
-            noisy = right[:, column] + rng.laplace(0.0, noise_scale, k)
+            noisy = right[:, column] + noise[column]
             error = scaled[:, column] - left @ noisy
             step = rate / max(1.0, float(noisy @ noisy))  # the published one overflows under much noise
-            left, right[:, column] = (
-                left + step * (np.outer(error, noisy) - weight * left),
-                right[:, column] + rate * (left.T @ error / len(error) - weight * right[:, column]),
-            )
+            right[:, column] += rate * (error @ left / len(error) - weight * right[:, column])
+            left *= 1.0 - step * weight
+            left = dger(step, error, noisy, a=left, overwrite_a=1)  # left + step * outer(error, noisy), in place
     noisy = right + rng.laplace(0.0, largest_column(right) / epsilon, right.shape)
     released: Floats = WHITE * (left @ noisy)
     return released
 
 
+@lru_cache(maxsize=512)
+def _parts(pixels: bytes, rows: int) -> tuple[Floats, Floats, Floats]:
+    left, values, right = np.linalg.svd(np.frombuffer(pixels).reshape(rows, -1), full_matrices=False)
+    return left, values, right
+
+
+def parts(image: Floats) -> tuple[Floats, Floats, Floats]:
+    """The singular value decomposition, kept: benches release the same images again and again."""
+    return _parts(np.ascontiguousarray(image, dtype=np.float64).tobytes(), len(image))
+
+
+@lru_cache(maxsize=16)
+def _inverse(numbers: bytes, rows: int) -> Floats:
+    return np.asarray(np.linalg.pinv(np.frombuffer(numbers).reshape(rows, -1)))
+
+
+def inverse(matrix: Floats) -> Floats:
+    """The pseudo-inverse of a public matrix, kept."""
+    return _inverse(np.ascontiguousarray(matrix, dtype=np.float64).tobytes(), len(matrix))
+
+
 def sra(image: Floats, epsilon: float, rng: np.random.Generator, *, r: int) -> Floats:
     """SRA (§3.2.2): noise on the first r singular values; the vectors are published as they are."""
-    left, values, right = np.linalg.svd(image, full_matrices=False)
+    left, values, right = parts(image)
     noisy = values[:r] + rng.laplace(0.0, values[0] / epsilon, r)
     released: Floats = (left[:, :r] * noisy) @ right[:r]
     return released
@@ -65,7 +88,7 @@ def sra(image: Floats, epsilon: float, rng: np.random.Generator, *, r: int) -> F
 
 def esra_weights(image: Floats, epsilon: float) -> Floats:
     """ESRA's probabilities of r = 1, 2, … (eq. 11, 12, theorem 5); the sensitivity of the score is read from the image, too."""
-    left, values, right = np.linalg.svd(image, full_matrices=False)
+    left, values, right = parts(image)
     count = len(values)
     r = np.arange(1, count + 1)
     left_out = np.sqrt(np.append(np.cumsum((values**2)[::-1])[::-1][1:], 0.0))
@@ -81,7 +104,7 @@ def esra(image: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
     """ESRA: r by `esra_weights`, noise as SRA with all of ε again, then the values put in falling order (theorem 6)."""
     weights = esra_weights(image, epsilon)
     r = int(rng.choice(len(weights), p=weights)) + 1
-    left, values, right = np.linalg.svd(image, full_matrices=False)
+    left, values, right = parts(image)
     noisy = falling(values[:r] + rng.laplace(0.0, values[0] / epsilon, r))
     released: Floats = (left[:, :r] * noisy) @ right[:r]
     return released
@@ -128,7 +151,7 @@ def by_strategy(image: Floats, strategy: Floats, epsilon: float, rng: np.random.
     half = image - WHITE / 2.0
     measured = strategy @ half
     measured = measured + rng.laplace(0.0, WHITE / 2.0 * float(np.abs(strategy).sum()) / epsilon, measured.shape)
-    released: Floats = np.linalg.pinv(strategy) @ measured + WHITE / 2.0
+    released: Floats = inverse(strategy) @ measured + WHITE / 2.0
     return released
 
 
@@ -139,7 +162,7 @@ def by_low_rank(image: Floats, workload: Floats, rank: int, epsilon: float, rng:
     half = image - WHITE / 2.0
     measured = strategy @ half
     measured = measured + rng.laplace(0.0, WHITE / 2.0 * float(np.abs(strategy).sum()) / epsilon, measured.shape)
-    released: Floats = np.linalg.pinv(workload) @ (factor @ measured) + WHITE / 2.0
+    released: Floats = inverse(workload) @ (factor @ measured) + WHITE / 2.0
     return released
 
 
@@ -149,7 +172,7 @@ def by_low_rank(image: Floats, workload: Floats, rank: int, epsilon: float, rng:
 def distance_to_subspaces(released: Floats, candidate: Floats) -> float:
     """How much of a release lies outside the singular subspaces of a candidate, of as many dimensions as the release has: 0 if it was made from it."""
     r = max(1, int(np.linalg.matrix_rank(released)))
-    left, _, right = np.linalg.svd(candidate, full_matrices=False)
+    left, _, right = parts(candidate)
     left, right = left[:, :r], right[:r]
     inside = left @ (left.T @ released @ right.T) @ right
     return float(np.linalg.norm(released - inside) / max(np.linalg.norm(released), 1e-300))
