@@ -47,7 +47,9 @@ BODY = {
 
 @router.post(
     "/datasets/{dataset_id}/queries",
-    dependencies=[ReadingTurn],  # up to a hundred answers, each out of a ZIP, and compared with all that were asked before
+    dependencies=[
+        ReadingTurn
+    ],  # up to a hundred answers, each out of a ZIP, and compared with all that were asked before
     status_code=status.HTTP_202_ACCEPTED,
     responses={
         200: {"description": "A quote, or all was asked before: nothing was ordered.", "model": QueriesReply},
