@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_CONDITIONS = 50
 MOST_CHARACTERS = 4_000
+MOST_OF_A_REQUEST = 5_000
+"""Conditions, of all questions together: as many as an order may hold."""
 
 
 class OrderConditions:
@@ -27,6 +29,7 @@ class OrderConditions:
 
     def __init__(self, schema: TableSchema) -> None:
         self._schema = schema
+        self._left = MOST_OF_A_REQUEST
 
     def of(self, where: Any, place: str) -> list[dict[str, Any]]:
         """A text, several of them, a mapping, or what an order says already: as a list of what single columns must be."""
@@ -56,6 +59,16 @@ class OrderConditions:
         if not isinstance(where, str | list | dict):
             raise InvalidOrder(
                 Message('%(place)s.where: write "age>=65&sex=f", or {"age": {"minimum": 65}}', place=place), where=place
+            )
+        self._left -= _count(where)
+        if self._left < 0:
+            raise InvalidOrder(
+                Message(
+                    "%(place)s.where: more than %(most)s conditions in all questions; ask for fewer at once",
+                    place=place,
+                    most=MOST_OF_A_REQUEST,
+                ),
+                where=place,
             )
         return self._selected(where, place)
 
@@ -102,6 +115,13 @@ class OrderConditions:
 def conditions_of_order(where: Any, schema: TableSchema, place: str) -> list[dict[str, Any]]:
     """Of one question, as `OrderConditions` reads them."""
     return OrderConditions(schema).of(where, place)
+
+
+def _count(where: str | list[str] | dict[str, Any]) -> int:
+    """How many conditions it may say."""
+    if isinstance(where, dict):
+        return sum(len(each) if isinstance(each, dict) else 1 for each in where.values())
+    return sum(text.count("&") + 1 for text in ([where] if isinstance(where, str) else where))
 
 
 def _is_of_order(where: Any) -> bool:

@@ -70,7 +70,7 @@ class Conditions:
         for part in parts:
             found = joined_selections(found, part)
         for place, selection in found.items():
-            if not selection.chances.any():
+            if not selection.can_be():
                 raise refused(self._columns[place], Message("no value meets all conditions on it"))
         return found
 

@@ -301,7 +301,7 @@ class TableSampler:
         def counted(parts: Iterable[Part]) -> Iterator[Part]:
             nonlocal left
             for part in parts:
-                left -= sum(chunk.rows.stop - chunk.rows.start for chunk in part)
+                left -= sum(chunk.rows.stop - (chunk.rows.start or 0) for chunk in part)
                 if left < 0:
                     raise SamplingError(
                         Message(

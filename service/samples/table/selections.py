@@ -32,6 +32,10 @@ class CategorySelection:
         (cells,) = np.nonzero(self.chances)
         return int(cells[0]) if len(cells) == 1 and self.chances[cells[0]] == 1.0 else None
 
+    def can_be(self) -> bool:
+        """Whether any of its values can be drawn."""
+        return bool(self.chances.any())
+
     def both(self, other: CategorySelection) -> CategorySelection:
         """What both mean."""
         return CategorySelection(self.column, self.allowed & other.allowed)
@@ -85,11 +89,15 @@ class RangeSelection:
         return chances
 
     def can_be(self) -> bool:
-        """Whether any of its values can be drawn; soon told where it holds the first number of a bin."""
-        _, firsts = self.column.ends_so_far
-        past = np.searchsorted(firsts, self.intervals.highs, side="right")
-        is_soon = self.column.shared is None and (past > np.searchsorted(firsts, self.intervals.lows)).any()
-        return self.missing or bool(is_soon) or bool(self.chances.any())
+        """Whether any of its values can be drawn; soon told where it holds the first or the last number of a bin."""
+        if self.missing:
+            return True
+        if self.column.shared is None:
+            for ends in self.column.ends_so_far:
+                past = np.searchsorted(ends, self.intervals.highs, side="right")
+                if (past > np.searchsorted(ends, self.intervals.lows)).any():
+                    return True
+        return bool(self.chances.any())
 
     @property
     def are_drawn(self) -> Array:

@@ -55,7 +55,7 @@ def strata_of(
         places: set[int] = set()
         for weight, own in combination:
             selections, share, places = pairs.joined(selections, own), share * weight, places | own.keys()
-        if not all(selections[place].chances.any() for place in places):
+        if not all(selections[place].can_be() for place in places):
             raise SamplingError(Message("weights: a value with a weight does not meet the condition; leave it out"))
         strata.append((share, selections))
     return strata

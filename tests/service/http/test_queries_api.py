@@ -4,7 +4,7 @@ import pytest
 
 from service.base.caching import BoundedCache
 from service.methods.queries.order import Question
-from service.queries import earlier
+from service.queries import conditions, earlier
 from service.samples.table import written
 from tests.service.http.test_datasets_api import _assert_problem
 from workers import lease as leases
@@ -172,3 +172,8 @@ def test_the_declaration_is_prepared_once_for_all_questions_of_a_request(ask, mo
     long = ask({"kind": "count", "where": ["age>=1" + " " * 4_000], "epsilon": 0.1, "dry_run": True})
     assert long.status_code == 422
     assert "at most 4000 characters" in long.json()["detail"]
+    many = [{"kind": "count", "where": {"age": {"minimum": 30, ">=": 30, "<": 40, "maximum": 39}}}] * 40
+    monkeypatch.setattr(conditions, "MOST_OF_A_REQUEST", 159)
+    refused = ask({"questions": many, "epsilon": 0.1, "dry_run": True})
+    assert refused.status_code == 422
+    assert "more than 159 conditions in all questions" in refused.json()["detail"]
