@@ -205,14 +205,16 @@ def test_the_page_says_whether_one_seed_explains_a_figure_of_before() -> None:
     runs = {
         ("ESRA", 0.9): runs_of(13.0, 15),
         (K3, 0.9): runs_of(8.0, 3),
+        (SRA, 0.5): runs_of(8.5, 3),
         (K8, 8.0): runs_of(70.0, 9),
         (K3, 4.0): runs_of(45.0, 2),
     }
     said = against_before(runs, releases()).splitlines()
-    assert "1 of 4 means" in said[0]
+    assert "1 of 5 means" in said[0]
     assert [line.split("|")[-2].strip().split(":")[0] for line in said[4:]] == [
         "one seed explains it",
         "not met again",
+        "no seed is there, but one run can be so far off (95 %)",
         "not met again",
     ]
 
