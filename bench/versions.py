@@ -1,10 +1,10 @@
 """Two versions of API, relay and worker at once, on one database: every order is published once and charged once.
 
-    python -m bench.versions [--old a220169] [--write]
+    python -m bench.versions [--old COMMIT] [--write]
 
-As an operator upgrades: the old version runs; the database is migrated to 0014 under its feet; the new version starts
-beside it; the old one is stopped, its worker first; then the rest of the migrations, which take the old role's rights.
-At each stage both APIs take orders, on a dataset that the old version made and on one of the new. The old code comes out of
+As an operator upgrades to revision 0030 (docs/operating.md): the old version runs; new workers and a new relay start beside it, and the
+old ones are stopped; the database is migrated under the old API; a new API starts beside it, and the old one is stopped. At each stage
+every API takes orders, on a dataset that the old version stored and, once there is one, on one of the new. The old code comes out of
 the repository's history, and runs in the same virtual environment. `--write` records it in bench/results/endurance.md.
 """
 
@@ -18,52 +18,33 @@ import tempfile
 import time
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
-import psycopg
-from psycopg import sql
 
 from bench.faults.stack import ORDER, SCHEMA
 from bench.load.clients import table
 from bench.pages import keep
 from bench.servers import machine
 from imprimatur import Client
-from service.local import EmbeddedStack, Redis, Supervisor
-from service.local.private_files import write_private
+from imprimatur.errors import ApiError
+from service.local import EmbeddedStack, Supervisor
 from service.local.servers import free_port
 from service.local.stack import DATABASE
 from service.local.supervisor import Program
 
 ROOT = Path(__file__).parents[1]
-OLD = "a220169"
-BOTH_WORK = "0014"
-OLD_ROLE = "imprimatur_app"
+OLD = "8e1cc5df"
+"""The last commit of revision 0029."""
 SETTINGS = {"IMPRIMATUR_LEASE_SECONDS": "20", "IMPRIMATUR_HEARTBEAT_SECONDS": "3"}
 TINY = {**ORDER, "epsilon": 0.2, "steps": 4, "condition_on": None}
 ENDED = {"published", "failed", "voided"}
 PATIENCE_SECONDS = 240.0
-
-
-@dataclass(frozen=True)
-class LoopbackRedis(Redis):
-    """On a port of loopback: the old version knows no sockets."""
-
-    port: int = field(default_factory=free_port)
-
-    @property
-    def url(self) -> str:
-        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
-
-    def program(self) -> Program:
-        program = super().program()
-        write_private(
-            self.directory / "redis.conf",
-            f"bind 127.0.0.1\nport {self.port}\nrequirepass {self.password}\n"
-            'save ""\nappendonly no\ndaemonize no\nmaxmemory-policy noeviction\n',
-        )
-        return program
+INSTALL = (
+    "import sys; from pathlib import Path; from service.platform.settings import Settings; "
+    "from service.upkeep.installation import install; install(Settings(), Path(sys.argv[1]))"
+)
 
 
 class TwoVersions(EmbeddedStack):
@@ -71,44 +52,31 @@ class TwoVersions(EmbeddedStack):
 
     def __init__(self, folder: Path, old_code: Path) -> None:
         super().__init__(folder / "data", 0, postgres_settings={"fsync": "off"}, extra_environment=SETTINGS)
-        self.redis = LoopbackRedis(self.directory / "redis", self.logs)
         self.old_code, self.old_port = old_code, free_port()
         self.old_url = f"http://127.0.0.1:{self.old_port}"
 
     def start(self) -> None:
-        """Everything of the old version, and nothing of the new one but its servers."""
+        """The servers, and what an installation of the old version leaves."""
         self._own_directory()
         self._start_postgres()
-        self.postgres.create_roles((OLD_ROLE,))
         self._exits.callback(self.redis.forget_socket_directory)
         self._supervisor.start(self.redis.program())
-        self.run_old("-m", "service.upkeep.installation", "--key-file", str(self.directory / "admin.key"))
+        self._run(self.old_code, "-c", INSTALL, str(self.directory / "admin.key"))
 
-    def old_environment(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            **self.environment(),
-            "PYTHONPATH": str(self.old_code),
-            "PYTHONUNBUFFERED": "1",
-            "IMPRIMATUR_DATABASE_URL": self.postgres.url(DATABASE, OLD_ROLE),
-        }
+    def migrate(self) -> None:
+        self._run(ROOT, "-m", "service.platform.database")
 
-    def run_old(self, *arguments: str) -> None:
-        subprocess.run((sys.executable, *arguments), env=self.old_environment(), cwd=self.old_code, check=True)
-
-    def migrate(self, *revision: str) -> None:
-        environment = {**os.environ, **self.environment(), "PYTHONPATH": str(ROOT)}
-        command = (sys.executable, "-m", "service.platform.database", *revision)
-        subprocess.run(command, env=environment, cwd=ROOT, check=True)
+    def _run(self, code: Path, *arguments: str) -> None:
+        environment = {**os.environ, **self.environment(), "PYTHONPATH": str(code)}
+        subprocess.run((sys.executable, *arguments), env=environment, cwd=code, check=True)
 
     def old_programs(self) -> tuple[Program, ...]:
-        """The commands without the options that the old version did not have."""
+        """API, relay and worker of the old code."""
         return tuple(
             replace(
                 each,
                 command=tuple(str(self.old_port) if part == str(self.port) else part for part in each.command),
-                environment=self.old_environment(),
-                working_directory=self.old_code,
+                environment={**each.environment, "PYTHONPATH": str(self.old_code)},
                 log=self.logs / f"old-{each.name}.log",
                 ready=self._old_answers if each.name == "api" else lambda: True,
             )
@@ -121,20 +89,17 @@ class TwoVersions(EmbeddedStack):
         except httpx.TransportError:
             return False
 
-    def start_new(self) -> None:
-        from service.upkeep.installation import install_secrets
-
-        install_secrets(self.settings())  # what `imprimatur install` does beside the migrations
+    def start_new(self, *names: str) -> None:
+        """These parts of the new version."""
         for program in self._python_programs():
-            self._supervisor.launch(replace(program, environment={**program.environment, "PYTHONPATH": str(ROOT)}))
-        self.wait_ready()
-
-    def wait_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self._everything_ready():
-            if time.monotonic() > deadline:
-                raise RuntimeError("the new version never got ready")
-            time.sleep(0.2)
+            if program.name in names:
+                self._supervisor.launch(replace(program, environment={**program.environment, "PYTHONPATH": str(ROOT)}))
+        if "api" in names:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while not self._everything_ready():
+                if time.monotonic() > deadline:
+                    raise RuntimeError("the new version never got ready")
+                time.sleep(0.2)
 
 
 @dataclass
@@ -154,12 +119,22 @@ class Bench:
         self.stack, self.stages = stack, list[Stage]()
         self.datasets: list[str] = []
         self.apis: list[str] = [stack.old_url]
+        self.complaints: list[str] = []
 
     def upload(self, url: str) -> None:
         path = self.stack.directory / "table.csv"
         path.write_bytes(b"\n".join(line.rpartition(b",")[0] for line in table(200).splitlines()) + b"\n")
         with Client(url, self.stack.admin_key, timeout=60.0) as client:
             self.datasets.append(client.create_dataset(path, SCHEMA, epsilon=10.0, name="versions")["id"])
+
+    def refuses_uploads(self, url: str) -> None:
+        """As of a database that does not answer, and nothing is kept."""
+        try:
+            self.upload(url)
+        except ApiError as error:
+            self.complaints += [] if error.status == 503 else [f"an upload to the old API ended with {error.status}"]
+        else:
+            self.complaints.append("the old API took an upload, which new workers could not read")
 
     def stage(self, name: str) -> None:
         """An order from every API on every dataset; returns when all have ended."""
@@ -218,16 +193,7 @@ class Bench:
                 if states[release][0] == "published":
                     with client.sample(release, rows=10) as pieces:
                         found += [] if any(pieces) else [f"release {release} gives no sample"]
-        return found + self._old_role_is_refused()
-
-    def _old_role_is_refused(self) -> list[str]:
-        url = self.stack.postgres.url(DATABASE, OLD_ROLE).replace("+psycopg", "")
-        with psycopg.connect(url, autocommit=True) as connection:
-            try:
-                connection.execute(sql.SQL("SELECT 1 FROM releases LIMIT 1"))
-            except psycopg.errors.InsufficientPrivilege:
-                return []
-        return ["the old role still has rights"]
+        return found + self.complaints
 
 
 def upgrade(folder: Path, old_code: Path) -> tuple[Bench, list[str]]:
@@ -235,31 +201,28 @@ def upgrade(folder: Path, old_code: Path) -> tuple[Bench, list[str]]:
     with ExitStack() as exits:
         stack = exits.enter_context(TwoVersions(folder, old_code))
         bench = Bench(stack)
-        old_front, old_worker = (
-            exits.enter_context(Supervisor(stack.directory / f"{name}.json")) for name in ("old-front", "old-worker")
+        old_api, old_rest = (
+            exits.enter_context(Supervisor(stack.directory / f"{name}.json")) for name in ("old-api", "old-rest")
         )
         api, relay, worker = stack.old_programs()
-        for supervisor, program in ((old_front, api), (old_front, relay), (old_worker, worker)):
+        for supervisor, program in ((old_api, api), (old_rest, relay), (old_rest, worker)):
             supervisor.start(program, PATIENCE_SECONDS)
         bench.upload(stack.old_url)
         bench.stage("the old version alone")
-        stack.migrate(BOTH_WORK)
-        bench.stage("the old version on the new tables")
-        stack.start_new()
+        stack.start_new("relay", "worker")
+        bench.stage("relays and workers of both, old API")
+        old_rest.stop()
+        bench.stage("new relay and worker, old API and tables")
+        stack.migrate()
+        bench.stage("the same, all migrations done")
+        bench.refuses_uploads(stack.old_url)
+        stack.start_new("api")
         bench.apis.append(stack.url)
         bench.upload(stack.url)
-        bench.stage("both versions")
-        os.kill(stack.pids["worker"], 19)
-        try:
-            bench.stage("both, the new worker frozen: old worker, new orders")
-        finally:
-            os.kill(stack.pids["worker"], 18)
-        old_worker.stop()
-        bench.stage("both, without the old worker: new worker, old orders")
-        old_front.stop()
+        bench.stage("APIs of both")
+        old_api.stop()
         bench.apis.remove(stack.old_url)
-        stack.migrate()
-        bench.stage("the new version alone, all migrations done")
+        bench.stage("the new version alone")
         return bench, bench.faults()
 
 
@@ -267,8 +230,8 @@ def page(bench: Bench, faults: list[str], old: str) -> str:
     lines = [
         (
             f"{machine()}; other work ran on the same machine. `python -m bench.versions`: version {old} and this one on"
-            " one database, leases of 20 s. Every order published, charged once, sampled from; ledgers verified; the old role"
-            f" without rights at the end. Broken promises: {'; '.join(faults) or 'none'}."
+            " one database, leases of 20 s. Every order published, charged once, sampled from; ledgers verified; after the migrations"
+            f" the old API refuses uploads with 503. Broken promises: {'; '.join(faults) or 'none'}."
         ),
         "",
         "| what ran | orders | s until all had ended | claims by old workers | by new workers |",
