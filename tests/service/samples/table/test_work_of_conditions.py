@@ -186,5 +186,6 @@ def test_a_network_does_not_draw_for_ever_for_rare_values(monkeypatch):
     monkeypatch.setattr("service.samples.table.sampler.MOST_WEIGHTED_CELLS", 1 << 22)
     again = list(network.draws(20, seed=0, weights=weights))
     assert [column.tolist() for column in again[0]] == [column.tolist() for column in few[0]]
+    monkeypatch.undo()
     blocks = list(network.draws(9_000, seed=0, weights=UNIFORM))  # dealt in blocks, of which several chunks are drawn
     assert sum(len(columns[0]) for columns in blocks) == 9_000
