@@ -367,8 +367,8 @@ def test_two_releases_of_the_same_order_share_nothing() -> None:
         assert trained.is_private
         noisy.append(torch.cat([value.flatten() for value in heard.noisy[0]]))
         weights.append(trained.generator.output.weight)
-    # Two draws on one grid meet by chance, once in 454.
-    assert float((noisy[0] == noisy[1]).double().mean()) < 0.02
+    # Two draws on one grid meet by chance, once in 454: of some dozens two or three now and then, never a fifth of them.
+    assert float((noisy[0] == noisy[1]).double().mean()) < 0.2
     assert not torch.equal(weights[0], weights[1])
 
 
