@@ -22,7 +22,7 @@ WITHOUT_NOISE = (
 )
 CLAIMED = (
     "The paper's numbers are phrases; its figures were not read off. *Re-made*: the published form, on ORL, which has no "
-    "finite ε. *Honest*: `image_release` of columns of pixels at the same ε, compared with forms that are private. With as many test "
+    "finite ε. *Honest*: `image_release` of columns of pixels at the same ε, compared with forms that are private; a dash was not run. With as many test "
     "images of every person recall is accuracy, so the paper's ratios on Yale cannot be of these two; it may mean precision. What is at "
     f"chance ({CHANCE:g} % here, 1.4 % on Faces95) can be beaten by at most {100 / CHANCE:g} × here, 72 × there."
 )
