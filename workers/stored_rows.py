@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
 
-from service.base.errors import InvalidFile, NotFound
+from service.base.errors import InvalidFile, NotFound, Tampered
 from service.datasets.stored_objects import is_from_before
 from service.domain.alike import read_by
 from service.domain.image_schema import ImageSchema
@@ -59,17 +59,23 @@ class StoredRows:
         self._dataset = attempt.dataset
 
     def are_its_own(self) -> bool:
-        """Whether what lies there was stored under its name and unit: asked before the charge, and decrypts nothing.
+        """Whether what lies there was stored under its name and unit, as were the public rows of the order: asked before the charge.
 
-        Who writes to the database names objects, and who writes to the store copies them.
+        Who writes to the database names objects, and who writes to the store copies them. Nothing is decrypted.
         """
+        return self._is_bound() and (self._attempt.public is None or self._public()._is_bound())  # noqa: SLF001 - another of this class
+
+    def _is_bound(self) -> bool:
         if is_from_before(self._name):
             return True
         storage = self._attempt.context.storage
         if storage.size(self._name) < HEADER_BYTES:
             return False
         header = storage.read_range(self._name, 0, HEADER_BYTES)
-        return is_header_of(header, self._attempt.data_key(), context=self._dataset.rows_context)
+        try:
+            return is_header_of(header, self._attempt.data_key(), context=self._dataset.rows_context)
+        except Tampered:  # its wrapped key is not its own
+            return False
 
     @property
     def holds_images(self) -> bool:

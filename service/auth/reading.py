@@ -15,7 +15,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from service.auth.dependencies import get_principal
+from service.auth.dependencies import JsonBody, get_principal
 from service.auth.principal import Principal
 from service.base.errors import RateLimited
 from service.base.messages import Message
@@ -25,6 +25,9 @@ SHARE_OF_POOL = 0.4
 """As `QuickThreads` has; what is left is for keys to be looked up, and for uploads."""
 OF_ONE_TENANT = 2
 PATIENCE_SECONDS = 20.0
+
+
+CallerOf = Annotated[Principal, Depends(get_principal)]
 
 
 def reading_turns(database_pool_size: int) -> FairTurns:
@@ -50,10 +53,19 @@ async def reading_turn(request: Request, tenant_id: uuid.UUID) -> AsyncIterator[
         await turn.__aexit__(None, None, None)
 
 
-async def _take_turn(request: Request, principal: Annotated[Principal, Depends(get_principal)]) -> AsyncIterator[None]:
+async def _take_turn(request: Request, principal: CallerOf) -> AsyncIterator[None]:
     async with reading_turn(request, principal.tenant_id):
         yield
 
 
 ReadingTurn = Depends(_take_turn, scope="function")
 """A dependency of a route: its function runs in a turn of its tenant, and who waits for one holds no thread."""
+
+
+async def _take_turn_after_body(request: Request, principal: CallerOf, _: JsonBody) -> AsyncIterator[None]:
+    async with reading_turn(request, principal.tenant_id):
+        yield
+
+
+ReadingTurnAfterBody = Depends(_take_turn_after_body, scope="function")
+"""The same, begun when the body is here: who sends it slowly holds no turn."""

@@ -26,7 +26,7 @@ MOST_OF_A_KEY = 50
 
 END_OLDEST = """
 DELETE FROM page_sessions WHERE digest IN (
-    SELECT digest FROM page_sessions WHERE key_id = %s ORDER BY seen_at DESC, created_at DESC OFFSET %s
+    SELECT digest FROM page_sessions WHERE key_id = %s ORDER BY seen_at DESC, created_at DESC OFFSET %s FOR UPDATE SKIP LOCKED
 )
 """
 FIND = """

@@ -76,7 +76,7 @@ async def quote(
 def ask(request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Filled) -> Response:
     """Ask what was confirmed, once; then to the release that has the answer, or will have it."""
     visitor.principal.require("analyst")
-    asked = queries.look(context, visitor.principal, dataset_id, question_of(request, filled))
+    asked = queries.look(context, visitor.principal, dataset_id, question_of(request, filled), is_dry=False)
     key = filled.get("order_key", "")[:64] or None
     release = queries.ask(context, visitor.principal, dataset_id, asked, key)
     release_id = asked.earlier[0].release_id if release is None else release.id

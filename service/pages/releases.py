@@ -179,7 +179,7 @@ def cancel(
     return RedirectResponse(f"/releases/{release_id}", 303, headers=dict(PAGE_HEADERS))
 
 
-@router.get("/releases/{release_id}/rows", name="read_sample", dependencies=[PageTurn])
+@router.get("/releases/{release_id}/rows", name="read_sample")
 async def read_rows(
     request: Request,
     release_id: uuid.UUID,
@@ -215,7 +215,7 @@ async def read_rows(
     return page(request, "rows.html", status=status, signed_in=visitor, **shown, **values)
 
 
-@router.get("/releases/{release_id}/charts", name="read_sample", dependencies=[PageTurn])
+@router.get("/releases/{release_id}/charts", name="read_sample")
 async def read_charts(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
     """Histograms and a map of pairs, of synthetic rows."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)

@@ -24,7 +24,7 @@ ALIKE = 0.97
 
 MOST_READ_BYTES = 2 << 20
 """Of orders and their price lists that one request reads and this process does not remember: about a second's work. The next request goes on."""
-MOST_REMEMBERED_BYTES = 4 << 20
+MOST_REMEMBERED_BYTES = 8 << 20
 BYTES_OF_A_QUESTION = 200
 """That is remembered: its key, and how precise its answer is."""
 
@@ -66,8 +66,11 @@ def find_earlier(
     dataset_id: uuid.UUID,
     order: QueriesOrder,
     events: Events | None,
-) -> dict[int, Earlier]:
-    """The earlier answer to each question, by its place: the first with as little noise as it would have now; without `events`, the one with the least."""
+) -> tuple[dict[int, Earlier], bool]:
+    """The earlier answer to each question, by its place: the first with as little noise as it would have now; without `events`, the one with the least.
+
+    And whether all that there is was looked at: there may be more where a request has read enough.
+    """
     keys = [question.key for question in order.questions]
     wanted = _wanted(order, keys, events)
     values = {
@@ -87,7 +90,7 @@ def find_earlier(
                 wanted[key] = {place: enough for place, enough in wanted[key].items() if place not in found}
         if events is not None and len(found) == len(keys):
             break
-    return {place: answer for place, (_, answer) in found.items()}
+    return {place: answer for place, (_, answer) in found.items()}, len(found) == len(keys) or reading.has_all
 
 
 def _wanted(order: QueriesOrder, keys: list[str], events: Events | None) -> dict[str, dict[int, float]]:
@@ -104,12 +107,14 @@ class _Reading:
 
     def __init__(self, connection: psycopg.Connection[Any], tenant_id: uuid.UUID) -> None:
         self._connection, self._tenant_id, self._left_bytes = connection, tenant_id, MOST_READ_BYTES
+        self.has_all = True
 
     def given(self, release_id: uuid.UUID) -> Given:
         """Nothing where it is of another version, or the request has read enough."""
         if (known := _GIVEN.get(release_id)) is not None:
             return known[0]
         if self._left_bytes <= 0:
+            self.has_all = False
             return ()
         read = self._connection.execute(READ, {"tenant": self._tenant_id, "release": release_id}).fetchone()
         if read is None:

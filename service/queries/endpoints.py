@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Request, Response, status
 
 from service.auth.dependencies import Analyst, ContextOf, JsonBody
-from service.auth.reading import ReadingTurn
+from service.auth.reading import ReadingTurnAfterBody
 from service.base.errors import (
     BudgetExhausted,
     Gone,
@@ -48,7 +48,7 @@ BODY = {
 @router.post(
     "/datasets/{dataset_id}/queries",
     dependencies=[
-        ReadingTurn
+        ReadingTurnAfterBody
     ],  # up to a hundred answers, each out of a ZIP, and compared with all that were asked before
     status_code=status.HTTP_202_ACCEPTED,
     responses={
@@ -74,7 +74,7 @@ def ask(
     dry_run = body.get("dry_run", False) if isinstance(body, dict) else False
     if not isinstance(dry_run, bool):
         raise InvalidInput(Message("dry_run: true or false"), where="dry_run")
-    asked = service.look(context, principal, dataset_id, body)
+    asked = service.look(context, principal, dataset_id, body, is_dry=dry_run)
     release = None
     if not dry_run:
         release = service.ask(context, principal, dataset_id, asked, idempotency_key, priority=urgency(priority))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.auth.principal import Principal
-from service.base.errors import InvalidOrder, Unpriceable
+from service.base.errors import InvalidOrder, RateLimited, Unpriceable
 from service.base.messages import Message
 from service.domain.table_schema import TableSchema
 from service.methods.catalogue import parse_order
@@ -42,8 +42,11 @@ class Asked:
     quote: releases.Quote | None
 
 
-def look(context: Context, principal: Principal, dataset_id: uuid.UUID, body: Any) -> Asked:
-    """Which questions cost nothing, and the price of the others. Reserves nothing and reads no private row."""
+def look(context: Context, principal: Principal, dataset_id: uuid.UUID, body: Any, *, is_dry: bool = True) -> Asked:
+    """Which questions cost nothing, and the price of the others. Reserves nothing and reads no private row.
+
+    is_dry: nothing will be ordered, so that a price is right even where an earlier answer may not have been found. Else `RateLimited` then.
+    """
     document = document_of(context, principal, dataset_id, body)
     try:
         quote = releases.quote(context, principal, dataset_id, document)
@@ -58,10 +61,18 @@ def look(context: Context, principal: Principal, dataset_id: uuid.UUID, body: An
             Message("questions: give the questions as an order has them (docs/queries.md)"), where="questions"
         )
     with context.driver() as connection:
-        earlier = find_earlier(connection, principal.tenant_id, dataset_id, order, quote.price.events)
+        earlier, is_all = find_earlier(connection, principal.tenant_id, dataset_id, order, quote.price.events)
     keys = [question.key for question in order.questions]
     if len(earlier) == len(keys):
         return Asked(keys, earlier, None, document, None)
+    if not (is_all or is_dry):
+        raise RateLimited(
+            Message(
+                "so much was asked of this dataset that not all of it is read yet, and what was asked before costs "
+                "nothing: ask again"
+            ),
+            retry_after_seconds=1,
+        )
     if earlier:
         document = _without(document, order, earlier)
         quote = releases.quote(context, principal, dataset_id, document)
@@ -77,7 +88,7 @@ def _of_no_rest(
     if order.share != "rest" or not isinstance(order, QueriesOrder):
         return None
     with context.driver() as connection:
-        earlier = find_earlier(connection, principal.tenant_id, dataset_id, order, None)
+        earlier, _ = find_earlier(connection, principal.tenant_id, dataset_id, order, None)
     keys = [question.key for question in order.questions]
     return Asked(keys, earlier, None, document, None) if len(earlier) == len(keys) else None
 

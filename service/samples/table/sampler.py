@@ -6,7 +6,8 @@ import functools
 import itertools
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -287,7 +288,8 @@ class TableSampler:
             def drawn(place: int, places: Array, number: int = number, in_order: InOrder = in_order) -> Columns:
                 own = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number, place))
                 asked = replace(request.strata[place].request, rows=len(places), seeds=own)
-                return joined_columns(list(self._draws(asked, in_order)))
+                # Rows of a source meet the condition as they are drawn.
+                return joined_columns(list(self._draws(asked, in_order if asked.source is None else each)))
 
             columns = in_groups(picked_evenly(shares, rows, rng), drawn)
             in_order = each
@@ -298,10 +300,18 @@ class TableSampler:
         """The same, until too many rows were drawn."""
         left = MOST_WEIGHTED_CELLS // self._network.offsets[-1]
 
-        def counted(parts: Iterable[Part]) -> Iterator[Part]:
+        def counted(draw: Callable[[Part], list[Columns]], parts: Iterable[Part]) -> Iterator[list[Columns]]:
             nonlocal left
-            for part in parts:
-                left -= sum(chunk.rows.stop - (chunk.rows.start or 0) for chunk in part)
+            sizes = deque[int]()
+
+            def measured() -> Iterator[Part]:
+                for part in parts:
+                    sizes.append(sum(chunk.rows.stop - (chunk.rows.start or 0) for chunk in part))
+                    yield part
+
+            # What came back, not what threads have begun ahead: how many they are is the machine's affair.
+            for drawn in each(draw, measured()):
+                left -= sizes.popleft()
                 if left < 0:
                     raise SamplingError(
                         Message(
@@ -309,9 +319,9 @@ class TableSampler:
                             "to more common values, or ask for fewer rows"
                         )
                     )
-                yield part
+                yield drawn
 
-        return lambda draw, parts: each(draw, counted(parts))
+        return counted
 
     def _conditional_size(self, request: Request) -> int:
         """Rows of a chunk: as many as are wanted, where all of them meet the condition; many, where some columns are asked only afterwards."""

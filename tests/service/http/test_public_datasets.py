@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from service.base.errors import Tampered
+from service.ledger import repository as ledger
 from service.releases.models import Release
 from service.upkeep.installation import owner_transaction
 from tests.reservations import claim
@@ -189,6 +190,11 @@ def test_a_public_dataset_made_to_name_private_rows_does_not_open_them(api, cont
     assert str(attempt.public.id) == named
     with pytest.raises(Tampered):
         StoredRows(attempt).public_images()
+    attempt.run()  # it is found out before anything is charged
+    with context.transaction() as session:
+        ended = session.get_one(Release, lease.release_id)
+        assert (ended.state, ended.failure) == ("voided", "tampered")
+        assert set(ledger.entries_of_release(session, ended.id)) == {"reserve", "void"}
 
 
 # -- who begins from it

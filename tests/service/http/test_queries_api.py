@@ -161,6 +161,13 @@ def test_each_question_is_named_once_and_no_more_is_read_once_all_were_found(ask
     monkeypatch.setattr(earlier, "MOST_READ_BYTES", 1)
     ask({**body, "epsilon": 0.3})
     assert len(read) == 1  # no more than a request may
+    read.clear()
+    refused = ask({"questions": questions, "epsilon": 0.3})
+    assert (refused.status_code, len(read)) == (
+        429,
+        1,
+    )  # what was not read may have been asked: nothing is charged for it
+    assert "what was asked before costs nothing: ask again" in refused.json()["detail"]
 
 
 def test_the_declaration_is_prepared_once_for_all_questions_of_a_request(ask, monkeypatch):

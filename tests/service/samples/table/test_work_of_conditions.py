@@ -3,6 +3,7 @@
 import difflib
 import json
 import random
+from collections import deque
 
 import numpy as np
 import pytest
@@ -174,6 +175,32 @@ def test_names_are_found_as_by_going_through_all_of_them():
         )
         found = [(each.place, each.operator) for each in ColumnNames(names).readings(text)]
         assert found == plain_readings(names, text)
+
+
+def begun_ahead(draw, parts):
+    """As threads do: more parts are begun than have come back."""
+    begun = deque()
+    for part in parts:
+        begun.append(part)
+        if len(begun) > 4:
+            yield draw(begun.popleft())
+    yield from map(draw, begun)
+
+
+def test_what_is_too_rare_does_not_depend_on_how_many_threads_draw(monkeypatch):
+    network, outcomes = tiny_sampler(TABLE), set()
+    for limit in range(12, 24):
+        monkeypatch.setattr("service.samples.table.sampler.MOST_WEIGHTED_CELLS", 1 << limit)
+        found = []
+        for each in (map, begun_ahead):
+            try:
+                drawn = list(network.draws(5_000, seed=0, weights={"age": {"<10": 1, ">=10": 1}}, each=each))
+            except SamplingError:
+                drawn = []
+            found.append([column.tolist() for columns in drawn for column in columns])
+        assert found[0] == found[1]
+        outcomes.add(bool(found[0]))
+    assert outcomes == {True, False}
 
 
 def test_a_network_does_not_draw_for_ever_for_rare_values(monkeypatch):
