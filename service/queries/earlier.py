@@ -83,11 +83,13 @@ def find_earlier(
     reading = _Reading(connection, tenant_id)
     for release_id, state in connection.execute(EARLIER, values).fetchall():
         for at, (key, given) in enumerate(reading.given(release_id)):
-            for place, enough in wanted.get(key, {}).items():
-                if given >= ALIKE * enough and (place not in found or given > found[place][0]):
+            asked = wanted.get(key, {})
+            will_do = [place for place, enough in asked.items() if given >= ALIKE * enough]
+            for place in will_do:
+                if place not in found or given > found[place][0]:
                     found[place] = given, Earlier(release_id, state == "published", at)
-            if events is not None and key in wanted:  # the first that will do
-                wanted[key] = {place: enough for place, enough in wanted[key].items() if place not in found}
+                if events is not None:  # the first that will do
+                    del asked[place]
         if events is not None and len(found) == len(keys):
             break
     return {place: answer for place, (_, answer) in found.items()}, len(found) == len(keys) or reading.has_all

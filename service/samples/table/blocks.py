@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from service.samples.table.base import Array, Columns
+from service.base.messages import Message
+from service.samples.table.base import Array, Columns, SamplingError
 
 CHUNKS_OF_A_BLOCK = 8
 LONG = 262_144
@@ -103,3 +105,31 @@ def sizes_of_blocks(rows: int, rows_at_a_time: int, *, is_balanced: bool, are_re
     if are_rejected and rows:
         yield from itertools.repeat(largest)
     yield from itertools.repeat(-(-rows // max(blocks, 1)), blocks)
+
+
+def until_too_many(each: InOrder, rows: int) -> InOrder:
+    """The same, until more rows than these have come back: then it is refused. Called several times, they are counted together."""
+    left = rows
+
+    def counted(draw: Callable[[Part], list[Columns]], parts: Iterable[Part]) -> Iterator[list[Columns]]:
+        nonlocal left
+        sizes = deque[int]()
+
+        def measured() -> Iterator[Part]:
+            for part in parts:
+                sizes.append(sum(chunk.rows.stop - (chunk.rows.start or 0) for chunk in part))
+                yield part
+
+        # What came back, not what threads have begun ahead: how many they are is the machine's affair.
+        for drawn in each(draw, measured()):
+            left -= sizes.popleft()
+            if left < 0:
+                raise SamplingError(
+                    Message(
+                        "weights: some values are so rare that too many rows would be drawn and left out; give weights "
+                        "to more common values, or ask for fewer rows"
+                    )
+                )
+            yield drawn
+
+    return counted

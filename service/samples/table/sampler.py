@@ -6,8 +6,7 @@ import functools
 import itertools
 import json
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +25,7 @@ from service.samples.table.blocks import (
     block_by_block,
     chunk_by_chunk,
     sizes_of_blocks,
+    until_too_many,
 )
 from service.samples.table.columns import quoted
 from service.samples.table.completing import Completion
@@ -280,7 +280,9 @@ class TableSampler:
     def _weighted_draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
         """As many rows of each stratum as its share says, in random order, a block at a time."""
         shares = np.array([stratum.share for stratum in request.strata])
-        in_order = self._refusing_many(each)  # in the first block: a stream that has begun is not broken off
+        in_order = until_too_many(
+            each, MOST_WEIGHTED_CELLS // self._network.offsets[-1]
+        )  # in the first block: a stream that has begun is not broken off
         for number, start in enumerate(range(0, request.rows, WEIGHTED_ROWS)):
             seeds = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number,))
             rows, rng = min(WEIGHTED_ROWS, request.rows - start), np.random.Generator(np.random.PCG64(seeds))
@@ -295,33 +297,6 @@ class TableSampler:
             in_order = each
             for first in range(0, rows, self.rows_at_a_time):
                 yield [column[first : first + self.rows_at_a_time] for column in columns]
-
-    def _refusing_many(self, each: InOrder) -> InOrder:
-        """The same, until too many rows were drawn."""
-        left = MOST_WEIGHTED_CELLS // self._network.offsets[-1]
-
-        def counted(draw: Callable[[Part], list[Columns]], parts: Iterable[Part]) -> Iterator[list[Columns]]:
-            nonlocal left
-            sizes = deque[int]()
-
-            def measured() -> Iterator[Part]:
-                for part in parts:
-                    sizes.append(sum(chunk.rows.stop - (chunk.rows.start or 0) for chunk in part))
-                    yield part
-
-            # What came back, not what threads have begun ahead: how many they are is the machine's affair.
-            for drawn in each(draw, measured()):
-                left -= sizes.popleft()
-                if left < 0:
-                    raise SamplingError(
-                        Message(
-                            "weights: some values are so rare that too many rows would be drawn and left out; give weights "
-                            "to more common values, or ask for fewer rows"
-                        )
-                    )
-                yield drawn
-
-        return counted
 
     def _conditional_size(self, request: Request) -> int:
         """Rows of a chunk: as many as are wanted, where all of them meet the condition; many, where some columns are asked only afterwards."""
