@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from service.privacy.events import (
     steps_in,
 )
 from service.privacy.filters import LARGEST_COST, Shares, open_budget
+from service.privacy.renyi import CONVERSION_ORDERS, RenyiLoss
 
 ROOT = Path(service.__file__).parents[1]
 
@@ -243,14 +245,20 @@ def test_nothing_outside_asks_an_event_for_its_type() -> None:
 @settings(deadline=None, max_examples=60)
 @given(LISTS, EVENTS)
 def test_one_more_event_never_lowers_a_price(events, more) -> None:  # type: ignore[no-untyped-def]
-    """But for the width of the grid, which is another one for another list."""
+    """But for the width of the grid, which is another one for another list.
+
+    And but for the way it is computed: a list with a part that is drawn may have a price by its Rényi divergences alone, and these can be
+    lower than the price by losses of the list without that part (two Gaussians and two choices: 8.86 and 9.10). Both are bounds from above.
+    """
     orders = [2, 8, 32]
     for before, after in zip(
         renyi_divergences(events, orders), renyi_divergences((*events, more), orders), strict=True
     ):
         assert before <= after
     before, after = (epsilon_of(each, delta=1e-6, epsilon_scale=3.0) for each in (events, (*events, more)))
-    assert before <= after * (1.0 + 1e-3)
+    divergences = renyi_divergences(events, CONVERSION_ORDERS)
+    by_divergences = RenyiLoss.of(CONVERSION_ORDERS, divergences, largest=math.inf).epsilon(1e-6)
+    assert min(before, by_divergences) <= after * (1.0 + 1e-3)
 
 
 @settings(deadline=None, max_examples=10)  # a pair of prices each
