@@ -243,10 +243,12 @@ def test_who_writes_to_the_database_begins_no_session(api, context, database, br
     browser_of(api.owner)
     browser = browser_of()
     with psycopg.connect(database.api_url.replace("+psycopg", ""), autocommit=True) as connection:
-        for digest in (hashlib.sha256(b"mine").digest(), hashlib.sha256(b"page session mine").digest()):
-            forge = "INSERT INTO page_sessions (digest, key_id) SELECT %s, id FROM api_keys WHERE scope = 'owner'"
-            connection.execute(forge + " LIMIT 1", (digest,))
-    browser.http.cookies.set(cookie_name(context.settings), "mine")
+        (key,) = connection.execute("SELECT id FROM api_keys WHERE scope = 'owner' LIMIT 1").fetchone()
+        token = f"mine.{key.hex}"  # as a session's is
+        for text in (token, f"page session {token}"):
+            forge = "INSERT INTO page_sessions (digest, key_id) VALUES (%s, %s)"
+            connection.execute(forge, (hashlib.sha256(text.encode()).digest(), key))
+    browser.http.cookies.set(cookie_name(context.settings), token)
     assert "/sign-in" in browser.get("/datasets", follow_redirects=False).headers["location"]
 
 
