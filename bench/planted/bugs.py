@@ -2226,7 +2226,7 @@ BUGS: tuple[Bug, ...] = (
             (BOUND, "NEW.storage_key ~ from_before AND", "false AND"),
             (BOUND, "NEW.upload_key ~ from_before AND", "false AND"),
         ),
-        (f"{T_PROMISED}::test_names_of_what_was_stored_before_are_nobody_s_any_more",),
+        (f"{T_PROMISED}::test_names_of_what_was_stored_before_are_taken_on_by_no_row",),
     ),
     Bug(
         "rows that somebody moved are charged before that is noticed",

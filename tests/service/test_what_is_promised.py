@@ -241,7 +241,7 @@ NAMES_OF_OBJECTS = (
 
 
 @pytest.mark.parametrize("folder", ["datasets/{}/", "datasets//", "datasets/a\nb/", "datasets/", "/datasets/{}/", ""])
-def test_names_of_what_was_stored_before_are_nobody_s_any_more(database, dataset, folder):
+def test_names_of_what_was_stored_before_are_taken_on_by_no_row(database, dataset, folder):
     """What has such a name opens whatever it is a copy of (`service.datasets.stored_objects`)."""
     for name in (folder.format(dataset["dataset"]) + rest for rest in NAMES_OF_OBJECTS):
         for url in (database.api_url, database.owner_url):

@@ -38,6 +38,18 @@ def claimed(context, release):
         return claim(session, uuid.UUID(release))
 
 
+def dies(*_):
+    raise KilledError
+
+
+def dies_in_its_report(context, release, monkeypatch):
+    """An attempt that has finished its generator, and kept it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "with_report", dies)
+        with pytest.raises(KilledError):
+            Attempt(context, claimed(context, release)).run()
+
+
 def erase(api, dataset_id):
     assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
 
@@ -90,13 +102,7 @@ def test_rows_erased_while_the_report_reads_them(api, context, dataset_id, relea
 def test_an_attempt_after_a_crash_publishes_what_was_finished(api, context, dataset_id, release, monkeypatch):
     """The first one dies in its report; then the rows go. No row is needed any more, and nothing is made again."""
 
-    def dies(*_):
-        raise KilledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run, "with_report", dies)
-        with pytest.raises(KilledError):
-            Attempt(context, claimed(context, release)).run()
+    dies_in_its_report(context, release, monkeypatch)
     erase(api, dataset_id)
     monkeypatch.setattr(run, "make_release", dies)
     lease = claimed(context, release)
@@ -110,13 +116,7 @@ def test_a_finished_release_that_the_store_lost_ends_as_erased_where_the_rows_ar
 ):
     """Nothing can be made again. While the rows are there, an attempt breaks instead, for the store may find it."""
 
-    def dies(*_):
-        raise KilledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run, "with_report", dies)
-        with pytest.raises(KilledError):
-            Attempt(context, claimed(context, release)).run()
+    dies_in_its_report(context, release, monkeypatch)
     for key in list(context.storage.list("checkpoints")):
         context.storage.delete(key)
     with pytest.raises(run.NotFound):

@@ -270,4 +270,4 @@ def test_a_search_for_an_epsilon_takes_a_turn_and_ends_it(monkeypatch):
     assert not turns._computing
     assert set(taken) == {1}
     assert len(taken) <= wants.MOST_LOOKS
-    assert least_epsilon(*asked, parse_schema(schema), 2.0) == found, "nobody asks: no turn"
+    assert least_epsilon(*asked, parse_schema(schema), 2.0) == found, "no caller, so no turn"
