@@ -142,6 +142,7 @@ SMOOTH_MEDIAN = "workers/mechanism/smooth_median.py"
 EXACT_GEOMETRIC = "workers/numerics/exact_geometric.py"
 QUERY_ANSWERS = "workers/methods/queries/answering.py"
 QUERY_PRICE = "service/methods/queries/price.py"
+CHOOSE = "service/methods/choose/__init__.py"
 CHOOSE_PRICE = "service/methods/choose/price.py"
 CHOOSE_PARTS = "workers/methods/choose/parts.py"
 BY_PARTS = "workers/methods/choose/by_parts.py"
@@ -338,6 +339,11 @@ BUGS: tuple[Bug, ...] = (
         "a method reads another dataset and does not say so",
         ((GANOBFUSCATOR, "    also_reads=public_dataset_of,\n", ""),),
         (f"{T_ALSO_READS}::test_an_order_that_names_another_dataset_says_so",),
+    ),
+    Bug(
+        "a choice among orders reads another dataset and does not say so",
+        ((CHOOSE, "    also_reads=public_dataset_of,\n", ""),),
+        (f"{T_ALSO_READS}::test_orders_within_an_order_name_the_same_one",),
     ),
     Bug(
         "an undeclared dataset is taken for public",

@@ -63,14 +63,15 @@ def _introduction(
 ) -> str:
     makes = "what certificate.json describes" if card is None else card.makes
     by = f" by the method `{order['method']}`" if "method" in order else ""
-    begun = "" if public is None else f" {_begun(public)}"
+    begun = "" if public is None else f" {_begun(public, of_candidates='candidates' in order)}"
     return f"# {content.title}\n\nThis ZIP holds {makes}. It was made under differential privacy{by}.{begun} {content.what_it_does}"
 
 
-def _begun(public: Mapping[str, Any]) -> str:
+def _begun(public: Mapping[str, Any], *, of_candidates: bool) -> str:
     """Of the public dataset that an order reads besides its own. Its name is escaped."""
+    trained = "It, or a candidate that it was compared with, was" if of_candidates else "It was"
     return (
-        f"It was first trained on the dataset {public['id']} ({escaped(public['name'])}), which its owner declared public. That has no price. "
+        f"{trained} first trained on the dataset {public['id']} ({escaped(public['name'])}), which its owner declared public. That has no price. "
         "The rows of that dataset are not protected: what is drawn may repeat them."
     )
 

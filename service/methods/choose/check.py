@@ -7,7 +7,7 @@ from service.base.messages import Message
 from service.base.text import did_you_mean, some_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.table_schema import TableSchema
-from service.methods.choose.methods import METHODS
+from service.methods.choose.methods import METHODS, public_dataset_of
 from service.methods.choose.order import Candidate, ChooseOrder
 from service.methods.conditions import nothing_to_predict
 
@@ -28,6 +28,19 @@ def check(order: ChooseOrder, schema: DeclaredSchema) -> None:
     _check_category(schema, order.target or schema.target, "target", needed=True)
     for place, candidate in enumerate(order.candidates):
         _check_candidate(candidate, schema, f"candidates.{place}")
+    _check_one_public(order)
+
+
+def _check_one_public(order: ChooseOrder) -> None:
+    """A certificate names one public dataset, so that all candidates that begin from one begin from the same."""
+    named = public_dataset_of(order)
+    for place, candidate in enumerate(order.candidates):
+        if METHODS[candidate.method].also_reads(candidate) not in {None, named}:
+            where = f"candidates.{place}.public_dataset"
+            raise InvalidOrder(
+                Message("%(where)s: candidates that begin from a public dataset name the same one", where=where),
+                where=where,
+            )
 
 
 def _check_candidate(candidate: Candidate, schema: TableSchema, where: str) -> None:
@@ -42,10 +55,6 @@ def _check_candidate(candidate: Candidate, schema: TableSchema, where: str) -> N
                 where=where,
             )
     method = METHODS[candidate.method]
-    if method.also_reads(candidate) is not None:
-        raise InvalidOrder(
-            Message("%(where)s: a candidate begins from no public dataset; leave it out", where=where), where=where
-        )
     _check_category(schema, candidate.condition_on, f"{where}.condition_on", needed=False)
     try:
         method.check(candidate, schema)

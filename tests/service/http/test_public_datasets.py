@@ -235,6 +235,27 @@ def test_an_order_on_a_table_begins_from_rows_of_the_same_columns_alone(api):
     assert "none of your datasets" in refused(order(api, private, undeclared, public_mask_share=0.2))
 
 
+def test_a_choice_begins_from_a_dataset_that_each_order_by_itself_may(api, context, signing_key):  # noqa: ARG001 - what signs
+    private = api.upload(b"colour,size\n" + b"r,1\ng,2\n" * 40, schema=table_of(["r", "g"])).json()["id"]
+    public = api.upload(b"colour,size\ng,1\ng,0\n", schema=table_of(["r", "g"]), rows_are_public="true").json()["id"]
+    undeclared = api.upload(b"colour,size\nr,2\nr,2\n", schema=table_of(["r", "g"])).json()["id"]
+
+    def chosen(dataset):
+        idpgan = {"method": "idpgan", "steps": 2, "warm_start": {"kind": "none"}}
+        candidates = [idpgan, {**idpgan, "public_dataset": dataset, "public_steps": 2}]
+        return api.order(private, {"method": "choose", "epsilon": 1.0, "target": "colour", "candidates": candidates})
+
+    assert "none of your datasets" in refused(chosen(undeclared))
+    reply = chosen(public)
+    assert reply.status_code == 202, reply.text
+    release_id = reply.json()["id"]
+    with context.transaction() as session:
+        lease = claim(session, uuid.UUID(release_id))
+    Attempt(context, lease).run()
+    certificate = api.http.get(f"/v1/releases/{release_id}/certificate", headers=api.reader).json()
+    assert certificate["public_dataset"]["id"] == public, certificate
+
+
 def table_of(colours):
     size = {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 5, "required": True}}
     colour = {"name": "colour", "type": "string", "constraints": {"enum": colours, "required": True}}

@@ -47,17 +47,26 @@ def test_an_order_that_names_another_dataset_says_so(name: str, knob: str) -> No
     assert CATALOGUE[name].also_reads(order) == ID
 
 
-def test_orders_within_an_order_name_none() -> None:
+def test_orders_within_an_order_name_the_same_one() -> None:
     fields = [{"name": name, "type": "boolean", "constraints": {"required": True}} for name in "ab"]
     schema = parse_schema({"fields": fields, "target": "a"})
-    candidate = {"method": "idpgan", "public_dataset": str(ID)}
-    order = parse_order({"method": "choose", "epsilon": 1.0, "candidates": [{"method": "idpgan"}, candidate]})
-    with pytest.raises(InvalidOrder, match=r"candidates\.1: a candidate begins from no public dataset"):
+    first = {"method": "idpgan", "public_dataset": str(ID)}
+    other = {"method": "idpgan", "public_dataset": str(uuid.UUID(int=8))}
+    order = parse_order({"method": "choose", "epsilon": 1.0, "candidates": [{"method": "idpgan"}, first, first]})
+    check_order(order, schema)
+    assert CATALOGUE["choose"].also_reads(order) == ID
+    order = parse_order({"method": "choose", "epsilon": 1.0, "candidates": [first, other]})
+    with pytest.raises(InvalidOrder, match=r"candidates\.1\.public_dataset: .* name the same one"):
         check_order(order, schema)
+    order = parse_order({"method": "choose", "epsilon": 1.0, "candidates": [{"method": "idpgan"}]})
+    hidden = order.model_copy(update={"trials": (parse_order({**other, "epsilon": 1.0}),)})
+    assert CATALOGUE["choose"].also_reads(hidden) == uuid.UUID(int=8), "by whomever it was written"
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_an_order_that_names_none_reads_none(name: str) -> None:
     fields = CATALOGUE[name].order.model_fields
-    order = CATALOGUE[name].order.model_construct(**{knob: field.default for knob, field in fields.items()})
+    order = CATALOGUE[name].order.model_construct(
+        **{knob: () if field.is_required() else field.default for knob, field in fields.items()}
+    )
     assert CATALOGUE[name].also_reads(order) is None

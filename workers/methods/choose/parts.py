@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from workers.encoding.images import EncodedImages
     from workers.encoding.table import EncodedTable, TableDomain
     from workers.encoding.values import TableValues
-    from workers.sources import Source
+    from workers.sources import PublicSource, Source
 
 SEED_BITS = 128
 
@@ -43,6 +43,10 @@ class Part:
         table, domain = self.whole.table(numeric_bins=numeric_bins, with_places=with_places)
         units = units_of_part(table.units, seed=self.seed, parts=self.parts, part=self.part)
         return with_units(table, units), domain
+
+    def public_table(self, *, numeric_bins: int) -> tuple[EncodedTable, TableDomain]:
+        """All of them, in every part: they are no units of this dataset."""
+        return cast("PublicSource", self.whole).public_table(numeric_bins=numeric_bins)
 
     def values(self, names: Sequence[str]) -> TableValues:
         raise TypeError(f"the values of {', '.join(names)} are not read in parts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import uuid
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ from workers.methods.choose.by_parts import ByParts
 from workers.methods.choose.by_repeating import Best, ByRepeating
 from workers.methods.choose.classifier import drawn_codes, fitted, wrong
 from workers.methods.choose.parts import units_of_part
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.numerics.exact_runs import number_of_runs
 from workers.plan import Plan
 from workers.sources import GivenTable
@@ -365,3 +367,31 @@ def test_both_forms_are_named_in_the_order_that_is_stored() -> None:
         assert stored["form"] == form
         assert (stored["trials"] is None) == (form == "repeat")
     assert case_of("choose", "table").events[0].purpose == TRIALS
+
+
+@pytest.mark.parametrize("form", ["parts", "repeat"])
+def test_candidates_begin_from_all_public_rows_and_at_no_price(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    idpgan = {"method": "idpgan", "steps": 2, "public_steps": 2, "warm_start": {"kind": "none"}}
+    begun = [{**idpgan, "public_dataset": str(uuid.UUID(int=7)), **more} for more in ({}, {"public_mask_share": 0.5})]
+    knobs = {"form": form, "padded_runs": 2, "mean_runs": 1.0} if form == "repeat" else {"form": form}
+    case = case_of("choose", "table", candidates=[*begun, idpgan], rows=100, **knobs)
+    elsewhere = case_of("choose", "table", candidates=[idpgan] * 3, rows=100, **knobs)
+    assert case.events == elsewhere.events
+    rows, domain = case.source().table(numeric_bins=32)
+    public = with_units(rows, np.arange(60))
+    taken: list[int] = []
+    first = TableIdpgan.warm_up
+
+    def noted(gan: TableIdpgan, on_progress: Any) -> None:
+        assert (gan.public is None) == (gan.order.public_dataset is None)
+        taken.append(0 if gan.public is None else gan.public.units)
+        first(gan, on_progress)
+
+    monkeypatch.setattr(TableIdpgan, "warm_up", noted)
+    made = make_release(
+        case.order, Plan(case.events), GivenTable(rows, domain, given_public=(public, domain)), SecureRandom()
+    )
+    assert made.is_private
+    assert set(taken) <= {0, 60}
+    if form == "parts":
+        assert taken[:3] == [60, 60, 0]
