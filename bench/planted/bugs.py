@@ -3859,13 +3859,34 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "permanent coins of RAPPOR are the same for every setting",
-        (("imprimatur/local/rappor.py", "{settings.bits} {settings.hashes} {half} ", ""),),
+        (("imprimatur/local/rappor.py", "{self.bits} {self.hashes} {half} ", ""),),
         (f"{T_RAPPOR}::test_a_permanent_response_under_other_settings_is_of_other_coins",),
     ),
     Bug(
         "memoised coins of OUE are the same for every setting",
-        (("imprimatur/local/oue.py", '{self.flip_part} {digest_of(self.values)}"', 'permanent"'),),
+        (("imprimatur/local/oue.py", "{self.flip_part} {digest_of(self.values)}", "permanent"),),
         ("tests/imprimatur/local/test_local_oue.py::test_a_report_under_other_settings_is_of_other_coins",),
+    ),
+    Bug(
+        "memoised coins of OUE are the same for every question",
+        (("imprimatur/local/oue.py", "{question and ' '}{question}", ""),),
+        ("tests/imprimatur/local/test_local_oue.py::test_equal_answers_to_two_questions_are_not_equal_reports",),
+    ),
+    Bug(
+        "permanent coins of RAPPOR are the same for every question",
+        (("imprimatur/local/rappor.py", "{half} {cohort}{self._of_question}", "{half} {cohort}"),),
+        (f"{T_RAPPOR}::test_a_permanent_response_under_other_settings_is_of_other_coins",),
+    ),
+    Bug(
+        "a device of RAPPOR is in another cohort each time that it starts",
+        (
+            (
+                "imprimatur/local/rappor.py",
+                "number_below(self.cohorts, secret,",
+                "number_below(self.cohorts, new_secret(),",
+            ),
+        ),
+        (f"{T_RAPPOR}::test_a_device_that_keeps_its_secret_stays_in_its_cohort",),
     ),
     Bug(
         "a memoised report is drawn anew",
@@ -4060,7 +4081,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "bought relevance is not in the price",
-        ((GAN_PRICE, "    if relevance_noise_multiplier is not None:", "    if False:"),),
+        ((GAN_PRICE, "    events += relevance\n", ""),),
         (f"{T_STEP_ORDERS}::test_bought_relevance_is_one_event_more_within_the_same_epsilon",),
     ),
     Bug(

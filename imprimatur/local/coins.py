@@ -62,6 +62,12 @@ class PermanentCoins:
         return int.from_bytes(word, "big") < part
 
 
+def number_below(most: int, secret: bytes, purpose: str) -> int:
+    """A number from 0 to most - 1 that a secret and a purpose determine; to all who do not hold the secret it looks drawn evenly."""
+    digest = hmac.digest(check_secret(secret), _framed(purpose, ""), hashlib.sha256)
+    return int.from_bytes(digest, "big") % most
+
+
 def places(value: str, *, cohort: int, hashes: int, bits: int) -> tuple[int, ...]:
     """The bits of a Bloom filter that a value sets: `hashes` different ones. Public, the same on every device of a cohort."""
     found: list[int] = []
@@ -86,5 +92,5 @@ def digest_of(values: Sequence[str]) -> str:
 
 def _framed(purpose: str, value: str) -> bytes:
     """Two texts as one, so that no other two give the same bytes."""
-    first = purpose.encode()
+    first = purpose.encode("utf-8", "surrogatepass")
     return len(first).to_bytes(4, "big") + first + value.encode("utf-8", "surrogatepass")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +13,7 @@ Fit = Literal["least_squares", "lasso"]
 _MOST_ROUNDS = 10_000
 _SETTLED = 1e-9
 _SURE = 1.96
+_HEXADECIMAL = frozenset(string.hexdigits)
 
 
 class InvalidReport(ValueError):
@@ -36,15 +38,15 @@ class Estimates:
         return "\n".join(lines)
 
 
-def bits_of(report: str, size: int) -> int:
+def bits_of(report: object, size: int) -> int:
     """A report's bits as a whole number, bit 0 the first; reports come from devices, so their form is checked."""
     digits = (size + 3) // 4
+    if not isinstance(report, str):
+        raise InvalidReport("a report is a text of hexadecimal digits")
     if len(report) != digits:
         raise InvalidReport(f"a report has {digits} hexadecimal digits here, not {len(report)}")
-    try:
-        bits = int(report, 16) if report.isalnum() and report.isascii() else -1
-    except ValueError:
-        bits = -1
+    # Not by int() alone, which takes 0x, signs and underscores too.
+    bits = int(report, 16) if _HEXADECIMAL.issuperset(report) else -1
     if not 0 <= bits < 1 << size:
         raise InvalidReport(f"a report is a hexadecimal number of {size} bits")
     return bits

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from imprimatur.local.coins import WHOLE, PermanentCoins, at_least, check_secret, digest_of, fresh, new_secret
-from imprimatur.local.estimates import Estimates, add_bits, bits_of, text_of
+from imprimatur.local.estimates import Estimates, InvalidReport, add_bits, bits_of, text_of
 
 MOST_VALUES = 100_000
 LARGEST_EPSILON = 40.0
@@ -15,21 +15,24 @@ LARGEST_EPSILON = 40.0
 
 
 class OUE:
-    """The settings, which are public: the list of values and ε.
+    """The settings, which are public: the list of values and ε; and a name of the question, where a device has several.
 
     The bit of the own value is kept with probability ½, every other one is set with probability 1/(e^ε + 1), rounded up.
     """
 
-    def __init__(self, values: Sequence[str], epsilon: float) -> None:
+    def __init__(self, values: Sequence[str], epsilon: float, *, question: str = "") -> None:
         self.values = tuple(values)
         if not 2 <= len(self.values) <= MOST_VALUES or len(set(self.values)) < len(self.values):
             raise ValueError(f"give 2 to {MOST_VALUES} different values")
         if not 0.0 < epsilon <= LARGEST_EPSILON:
             raise ValueError(f"epsilon is above 0 and at most {LARGEST_EPSILON:g}")
         self.flip_part = at_least(1.0 / (math.exp(epsilon) + 1.0))
+        if self.flip_part >= WHOLE // 2:
+            raise ValueError("with so small an epsilon reports say nothing")
         self._place = {value: place for place, value in enumerate(self.values)}
-        self.purpose = f"oue {self.flip_part} {digest_of(self.values)}"
-        """Of permanent coins: other settings toss others, since two reports from the same ones would tell more than the sum of their ε."""
+        self.purpose = f"oue {self.flip_part} {digest_of(self.values)}{question and ' '}{question}"
+        """Of permanent coins: other settings toss others, since two reports from the same ones would tell more than the sum of their ε. So do other
+        questions with the same list: from the same coins, equal answers would be equal texts."""
 
     @property
     def flip(self) -> float:
@@ -45,7 +48,7 @@ class OUE:
         return (
             f"OUE of {len(self.values)} values. One report: ε = {self.epsilon:.4g}. All reports of one value, for ever: "
             f"ε = {self.epsilon:.4g} where reports are memoised (the default); else {self.epsilon:.4g} more with each report. "
-            "Each further value that a device reports costs as much again."
+            "Each further value that a device reports costs as much again. Which memoised reports are of one value is not hidden."
         )
 
     def reporter(self, secret: bytes | None = None, *, memoised: bool = True) -> OueReporter:
@@ -58,8 +61,16 @@ class OUE:
             raise ValueError("this value was not declared; declare one such as 'other' and report that")
         return self._place[value]
 
+    def is_report(self, report: object) -> bool:
+        """Whether a device with these settings may have sent this; by its form alone, so one of other settings may pass."""
+        try:
+            bits_of(report, len(self.values))
+        except InvalidReport:
+            return False
+        return True
+
     def estimate(self, reports: Iterable[str]) -> Estimates:
-        """Counts of all values, unbiased; Var = N·4e^ε/(e^ε - 1)², and for a value that many have up to N/4·(…) more."""
+        """Raises `InvalidReport` (`is_report`). Counts of all values, unbiased; Var = N·4e^ε/(e^ε - 1)², and for a value that many have up to N/4·(…) more."""
         counts, total = [0] * len(self.values), 0
         for report in reports:
             add_bits(counts, bits_of(report, len(self.values)))

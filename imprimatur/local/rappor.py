@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from imprimatur.local.coins import WHOLE, PermanentCoins, at_least, check_secret, fresh, nearest, new_secret, places
+from imprimatur.local.coins import (
+    WHOLE,
+    PermanentCoins,
+    at_least,
+    check_secret,
+    fresh,
+    nearest,
+    new_secret,
+    number_below,
+    places,
+)
 from imprimatur.local.estimates import (
     Estimates,
     Fit,
@@ -34,6 +43,7 @@ class Rappor:
     bits, hashes: of the Bloom filter. f: a bit of the filter becomes 1 with probability f/2, 0 with f/2, and stays otherwise; once for each
     value (permanent response). q, p: a bit of a report is 1 with probability q where the permanent bit is 1, and p where it is 0.
     cohorts: devices of another cohort hash otherwise, so that values that meet in one do not in the next.
+    question: its name, where a device with one secret answers several; from the same coins, equal answers would have equal permanent responses.
     """
 
     bits: int = 128
@@ -42,6 +52,7 @@ class Rappor:
     p: float = 0.5
     q: float = 0.75
     cohorts: int = 1
+    question: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.hashes <= self.bits <= MOST_BITS:
@@ -50,8 +61,8 @@ class Rappor:
             raise ValueError(
                 "f lies between 0, where a value could be read off many reports, and 1, where reports say nothing"
             )
-        if not 0.0 <= self.p < self.q <= 1.0:
-            raise ValueError("0 ≤ p < q ≤ 1")
+        if not 0.0 <= self.p < self.q <= 1.0 or nearest(self.p) == nearest(self.q):
+            raise ValueError("0 ≤ p < q ≤ 1, and not so near that reports say nothing")
         if not 1 <= self.cohorts <= MOST_COHORTS:
             raise ValueError(f"1 to {MOST_COHORTS} cohorts")
 
@@ -83,23 +94,54 @@ class Rappor:
     def __str__(self) -> str:
         return (
             f"RAPPOR of {self.bits} bits, {self.hashes} hashes. One report: ε = {self.epsilon_of_one_report:.4g}. All reports of one value, "
-            f"for ever: ε = {self.epsilon_for_ever:.4g}. Each further value that a device reports costs as much again."
+            f"for ever: ε = {self.epsilon_for_ever:.4g}. Each further value that a device reports costs as much again. "
+            "Many reports show which of them are of one value."
         )
 
     def reporter(self, secret: bytes | None = None, cohort: int | None = None) -> RapporReporter:
-        """What runs on a device. Keep its `secret` and `cohort` there: with new ones, the permanent response is drawn again and costs again."""
+        """What runs on a device. Keep its `secret` there: with a new one, the permanent response is drawn again and costs again.
+
+        cohort: the one that a device was given. Otherwise it follows from the secret: another cohort has another permanent response, too.
+        """
+        secret = new_secret() if secret is None else check_secret(secret)
         if cohort is None:
-            cohort = secrets.randbelow(self.cohorts)
+            cohort = number_below(self.cohorts, secret, f"rappor cohort {self.cohorts}{self._of_question}")
         if not 0 <= cohort < self.cohorts:
             raise ValueError(f"cohorts are numbered from 0 to {self.cohorts - 1}")
-        return RapporReporter(self, new_secret() if secret is None else check_secret(secret), cohort)
+        return RapporReporter(self, secret, cohort)
+
+    def purpose(self, cohort: int) -> str:
+        """Of permanent coins, all that a response depends on: from the same coins, those of two settings would show which bits the filter has."""
+        half, _, _ = self.coins
+        return f"rappor {self.bits} {self.hashes} {half} {cohort}{self._of_question}"
+
+    @property
+    def _of_question(self) -> str:
+        return f" {self.question}" if self.question else ""
 
     def filter_bits(self, value: str, cohort: int) -> tuple[int, ...]:
         """The bits that a value sets."""
         return places(value, cohort=cohort, hashes=self.hashes, bits=self.bits)
 
+    def is_report(self, report: object) -> bool:
+        """Whether a device with these settings may have sent this; by its form alone, so one of other settings may pass."""
+        try:
+            self.parsed(report)
+        except InvalidReport:
+            return False
+        return True
+
+    def parsed(self, report: object) -> tuple[int, int]:
+        """Cohort and bits of a report; raises `InvalidReport`."""
+        if not isinstance(report, Mapping):
+            raise InvalidReport("a report has a cohort and bits")
+        cohort = report.get("cohort")
+        if type(cohort) is not int or not 0 <= cohort < self.cohorts:
+            raise InvalidReport(f"cohort is a number from 0 to {self.cohorts - 1}")
+        return cohort, bits_of(report.get("bits"), self.bits)
+
     def count(self, reports: Iterable[Mapping[str, Any]]) -> BitCounts:
-        """Add up the bits of all reports."""
+        """Add up the bits of all reports; raises `InvalidReport` (`is_report`)."""
         counted = BitCounts(self, [[0] * self.bits for _ in range(self.cohorts)], [0] * self.cohorts)
         for report in reports:
             counted.add(report)
@@ -122,9 +164,7 @@ class RapporReporter:
         """The permanent response: never sent. The same for one value and secret, so that many reports do not average it away."""
         settings = self._settings
         half, _, _ = settings.coins
-        # Of everything that it depends on: from the same coins, responses of two settings would show which bits the filter has.
-        purpose = f"rappor {settings.bits} {settings.hashes} {half} {self.cohort}"
-        coins = PermanentCoins(self.secret, purpose, value)
+        coins = PermanentCoins(self.secret, settings.purpose(self.cohort), value)
         own = settings.filter_bits(value, self.cohort)
         # One coin a bit: 1 with probability f/2 where the filter has 0, 0 with f/2 where it has 1.
         return tuple(coins.toss(half) != (place in own) for place in range(settings.bits))
@@ -145,12 +185,8 @@ class BitCounts:
 
     def add(self, report: Mapping[str, Any]) -> None:
         """One report more; raises `InvalidReport`."""
-        cohort, text = report.get("cohort"), report.get("bits")
-        if type(cohort) is not int or not 0 <= cohort < self.settings.cohorts:
-            raise InvalidReport(f"cohort is a number from 0 to {self.settings.cohorts - 1}")
-        if not isinstance(text, str):
-            raise InvalidReport("bits is a text of hexadecimal digits")
-        add_bits(self.ones[cohort], bits_of(text, self.settings.bits))
+        cohort, bits = self.settings.parsed(report)
+        add_bits(self.ones[cohort], bits)
         self.reports[cohort] += 1
 
     def true_bits(self) -> list[list[float]]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from service.base.errors import InvalidSchema
 from service.base.faults import sentence_of
-from service.base.messages import Message
+from service.base.messages import Listed, Message
 from service.domain.table_schema import TableSchema, parse_table_schema
 
 MAX_SIDE = 512
@@ -117,11 +117,14 @@ def parse_schema(document: Any) -> DeclaredSchema:
     try:
         return ImageSchema.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"][:1]) or "schema"
-        raise InvalidSchema(
-            Message("schema: %(where)s: %(fault)s", where=where, fault=sentence_of(first)), where=where
-        ) from None
+        faults = error.errors(include_input=False, include_url=False)
+        # Of a word that may be one of several things, what is said of the one that came furthest.
+        first = max(
+            (each for each in faults if each["loc"][:1] == faults[0]["loc"][:1]), key=lambda each: len(each["loc"])
+        )
+        where = ".".join(str(part) for part in first["loc"][:1])
+        fault = Listed(": ", filter(None, (where, sentence_of(first))))
+        raise InvalidSchema(Message("schema: %(fault)s", fault=fault), where=where or "schema") from None
 
 
 def is_image_schema(document: Any) -> bool:

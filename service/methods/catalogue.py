@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,7 +19,7 @@ from service.domain.shapes import ImageShape
 from service.methods.auto import AutoOrder
 from service.methods.facts import Facts
 from service.methods.interface import Method, Modality
-from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder, Order
+from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder, Knobs, Order
 from service.methods.report import target_of
 
 if TYPE_CHECKING:
@@ -71,13 +72,30 @@ def parse_order(document: Any) -> AnyOrder:
         # Strict, and by way of JSON: "4" and true are no numbers, while a list is still a tuple.
         return ORDERS[method].model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "order"
-        if first["type"] == "extra_forbidden":
-            sentence = _no_such_knob(ORDERS[method], first["loc"])
-        else:
-            sentence = sentence_of(first)
+        first, place = _first_fault(error)
+        where = ".".join(str(part) for part in place) or "order"
+        is_unknown = first["type"] == "extra_forbidden"
+        sentence = _no_such_knob(ORDERS[method], place) if is_unknown else sentence_of(first)
         raise InvalidOrder(Message("%(where)s: %(sentence)s", where=where, sentence=sentence), where=where) from None
+
+
+def _first_fault(error: ValidationError) -> tuple[Mapping[str, Any], list[int | str]]:
+    """The first fault, and where it is in the order. Of a knob that may be one of several things: in the one that came furthest."""
+    faults = error.errors(include_input=False, include_url=False)
+    first, place = faults[0], faults[0]["loc"]
+    if len(place) < 2 or first["type"] == "extra_forbidden" or not _is_alternative(place[1]):
+        return first, list(place)
+    first = max((fault for fault in faults if fault["loc"][0] == place[0]), key=lambda each: len(each["loc"]))
+    knob, _, *rest = first["loc"]
+    return first, [knob, *rest]
+
+
+def _is_alternative(part: int | str) -> bool:
+    """Whether this is pydantic's own name for one of several things that a knob may be."""
+    of_pydantic = ("literal[", "constrained-")
+    return isinstance(part, str) and (
+        part.startswith(of_pydantic) or part in {each.__name__ for each in Knobs.__subclasses__()}
+    )
 
 
 def _no_such_knob(order: type[AnyOrder], place: Sequence[int | str]) -> str:

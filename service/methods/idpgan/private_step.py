@@ -74,7 +74,7 @@ class GradientSubspace(Knobs):
 
 
 class InputImportance(Knobs):
-    """The first layer's columns in groups by the relevance of their inputs: each clipped alone, more relevant ones with less noise."""
+    """The first layer's columns in groups by the relevance of their inputs: each clipped alone, more relevant ones with less noise (`allocation` `least_noise`)."""
 
     groups: Annotated[int, Field(ge=2, le=64, description="Groups of equally many inputs.")] = 4
     relevance: Annotated[

@@ -72,6 +72,7 @@ def test_what_costs_is_said() -> None:
     said = str(OUE(["a", "b"], 1.0))
     assert "One report: ε = 1." in said
     assert "for ever: ε = 1 where reports are memoised" in said
+    assert "Which memoised reports are of one value is not hidden." in said
 
 
 @pytest.mark.parametrize("values", [["a"], ["a", "a"]])
@@ -80,7 +81,7 @@ def test_a_list_of_values_is_checked(values: list[str]) -> None:
         OUE(values, 1.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 41.0])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 41.0, 1e-18])
 def test_an_epsilon_is_checked(epsilon: float) -> None:
     with pytest.raises(ValueError, match="epsilon"):
         OUE(["a", "b"], epsilon)
@@ -90,10 +91,25 @@ def test_an_undeclared_value_is_not_sent_and_a_malformed_report_is_not_counted()
     oue = OUE(["a", "b", "c"], 1.0)
     with pytest.raises(ValueError, match="not declared"):
         oue.reporter().report("d")
-    for wrong in ("", "8", "00", "g", "-1", "+1", "²"):
+    for wrong in ("", "8", "00", "g", "-1", "+1", "²", None, 7, b"7"):
         with pytest.raises(InvalidReport):
-            oue.estimate([wrong])
+            oue.estimate([wrong])  # type: ignore[list-item]
+        assert not oue.is_report(wrong)
+    with pytest.raises(InvalidReport):
+        bits_of("0x1f", 16)
     assert bits_of("7", 3) == 7
+    assert oue.estimate(filter(oue.is_report, ["7", "8", "x", "0"])).reports == 2
+
+
+def test_equal_answers_to_two_questions_are_not_equal_reports() -> None:
+    """From the same coins, two different texts would show that a device's answers differ, at no ε."""
+    first, second = (OUE(["yes", "no"], 1.0, question=name) for name in ("ever ill?", "ever in prison?"))
+    equal = 0
+    for _ in range(PAIRS):
+        device = first.reporter()
+        equal += device.report("yes") == second.reporter(device.secret).report("yes")
+    by_chance = 0.5 * (first.flip**2 + (1.0 - first.flip) ** 2)
+    assert abs(equal / PAIRS - by_chance) < 6.0 * math.sqrt(by_chance * (1.0 - by_chance) / PAIRS)
 
 
 def test_a_report_under_other_settings_is_of_other_coins() -> None:

@@ -55,9 +55,12 @@ def test_one_value_has_one_permanent_response_for_ever() -> None:
     assert device.permanent("snow") != permanent
 
 
-@pytest.mark.parametrize("changed", [{"hashes": 3}, {"f": 0.25}, {"bits": 65}])
+@pytest.mark.parametrize("changed", [{"hashes": 3}, {"f": 0.25}, {"bits": 65}, {"question": "yesterday"}])
 def test_a_permanent_response_under_other_settings_is_of_other_coins(changed: dict[str, Any]) -> None:
-    """From the same coins, only bits that the filter has would differ with another number of hashes, and its bits would show with another f."""
+    """From the same coins, only bits that the filter has would differ with another number of hashes, and its bits would show with another f.
+
+    To another question, equal answers would have equal responses.
+    """
     settings = {"bits": 64, "hashes": 2, "f": 0.5}
     first, second = Rappor(**settings), Rappor(**{**settings, **changed})
     filters = {*first.filter_bits("rain", 0), *second.filter_bits("rain", 0)}
@@ -69,6 +72,19 @@ def test_a_permanent_response_under_other_settings_is_of_other_coins(changed: di
     p, q = (each.coins[0] / WHOLE for each in (first, second))
     wanted, trials = p * (1.0 - q) + q * (1.0 - p), devices * (64 - len(filters & {*range(64)}))
     assert abs(differing / trials - wanted) < 6.0 * math.sqrt(wanted * (1.0 - wanted) / trials)
+
+
+def test_a_device_that_keeps_its_secret_stays_in_its_cohort() -> None:
+    """In another cohort the permanent response is another one, whose ε is added."""
+    settings = Rappor(bits=64, cohorts=8)
+    devices = [settings.reporter() for _ in range(400)]
+    for device in devices:
+        again = settings.reporter(device.secret)
+        assert again.cohort == device.cohort
+        assert again.permanent("rain") == device.permanent("rain")
+    shares = [sum(device.cohort == cohort for device in devices) for cohort in range(8)]
+    assert all(abs(share - 50) < 6.0 * math.sqrt(50) for share in shares)
+    assert settings.reporter(devices[0].secret, 3).cohort == 3
 
 
 def test_many_reports_tell_the_permanent_response_and_not_the_filter() -> None:
@@ -160,16 +176,32 @@ def test_candidates_that_set_the_same_bits_are_refused_by_least_squares() -> Non
         {"cohort": 0, "bits": "00g0"},
         {"cohort": 0, "bits": 7},
         {"bits": "0000"},
+        {"cohort": 0, "bits": "0x1f"},
+        "0000",
+        None,
     ],
 )
-def test_a_malformed_report_is_not_counted(report: dict[str, object]) -> None:
+def test_a_malformed_report_is_not_counted(report: Any) -> None:
+    settings = Rappor(bits=16)
     with pytest.raises(InvalidReport):
-        Rappor(bits=16).count([report])
+        settings.count([report])
+    assert not settings.is_report(report)
+    assert settings.count(filter(settings.is_report, [report, settings.reporter().report("rain")])).reports == [1]
     assert bits_of("0001", 16) == 1
 
 
 @pytest.mark.parametrize(
-    "knobs", [{"f": 0.0}, {"f": 1.0}, {"p": 0.8}, {"q": math.nan}, {"hashes": 129}, {"cohorts": 0}, {"bits": 0}]
+    "knobs",
+    [
+        {"f": 0.0},
+        {"f": 1.0},
+        {"p": 0.8},
+        {"q": math.nan},
+        {"p": 1e-30, "q": 2e-30},
+        {"hashes": 129},
+        {"cohorts": 0},
+        {"bits": 0},
+    ],
 )
 def test_settings_that_promise_nothing_are_refused(knobs: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"f lies|p < q|hashes|cohorts"):

@@ -51,7 +51,14 @@ def test_a_knob_leaves_the_price_order_as_it_is(name: str, method: str) -> None:
     assert priced == plain
 
 
-@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator"])
+@pytest.mark.parametrize("name", FREE)
+def test_a_knob_leaves_the_price_of_rdpcgan_as_it_is(name: str) -> None:
+    assert price_order(resolved("rdpcgan", TABLE, private_step=FREE[name]), BUDGET) == price_order(
+        resolved("rdpcgan", TABLE), BUDGET
+    )
+
+
+@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "rdpcgan"])
 def test_bought_relevance_is_one_event_more_within_the_same_epsilon(method: str) -> None:
     plain = price_order(resolved(method, TABLE), BUDGET)
     order = resolved(method, TABLE, private_step=BOUGHT)

@@ -29,6 +29,17 @@ IMAGES = parse_schema({"type": "image", "height": 8, "width": 8, "channels": 1, 
         ({"epsilon": 1, "condition_on": "size"}, TABLE, "choose one of colour"),
         ({"epsilon": 1, "method": "mixture"}, TABLE, "choose one of auto, "),
         ({"epsilon": 1, "method": "marginals"}, IMAGES, "mixture"),
+        # Of a knob that may be one of several things, what is wrong with the one that was meant; and no name of pydantic's.
+        (
+            {"epsilon": 1, "method": "image_release", "unit": {"rows": 0, "columns": 1}},
+            IMAGES,
+            "unit.rows: Input should",
+        ),
+        ({"epsilon": 1, "method": "image_release", "unit": {"rows": 1}}, IMAGES, "unit.columns: Field required"),
+        ({"epsilon": 1, "method": "image_release", "unit": {"row": 1}}, IMAGES, "unit.rows: Field required"),
+        ({"epsilon": 1, "method": "image_release", "unit": "row"}, IMAGES, "unit: Input should be 'image' or 'column'"),
+        ({"share": "all"}, TABLE, "share: Input should be a valid number"),
+        ({"epsilon": 1, "method": "idpgan", "private_step": {"Block": 1}}, TABLE, "private_step.Block: no such knob"),
     ],
 )
 def test_a_refused_order_says_what_would_be_accepted(order, schema, said):

@@ -88,7 +88,8 @@ def test_what_cannot_be_is_refused(knobs: dict[str, Any], sentence: str) -> None
     ("change", "sentence"),
     [
         ({"classes": 3, "pixel_unit": "column"}, "leave out classes"),
-        ({"pixel_unit": {"rows": 12, "columns": 9}}, "whole image"),
+        ({"pixel_unit": {"rows": 12, "columns": 9}}, "^schema: pixel_unit: this is the whole image"),
+        ({"pixel_unit": {"rows": 0, "columns": 9}}, "^schema: pixel_unit: Input should be greater"),
         ({"pixel_unit": {"rows": 13, "columns": 1}}, "no larger"),
         ({"pixel_unit": "row"}, "pixel_unit"),
     ],

@@ -277,6 +277,14 @@ def test_sparse_updates_touch_what_was_chosen_alone() -> None:
     assert not torch.equal(masks[0], masks[1])
 
 
+def test_no_unit_of_a_scale_is_nothing() -> None:
+    """A coordinate of which nothing was released, and a least unit that is 0 in float32."""
+    knob = {"scale": {"decay": 0.0, "smallest": 1e-300}}
+    step = ShapedStep(PrivateStep.model_validate(knob), [torch.zeros(1, 3)])
+    step.applied([torch.tensor([[0.0, 1.0, 2.0]])])
+    assert step.map.kept([torch.ones(1, 3)])[0].flatten().tolist() == pytest.approx([1.0, 1.0, 1.0])
+
+
 def test_memory_applies_the_largest_and_loses_nothing() -> None:
     step = ShapedStep(PrivateStep.model_validate({"memory": {"share": 0.25}}), [torch.zeros(4, 5), torch.zeros(4)])
     generator = torch.Generator().manual_seed(0)

@@ -143,6 +143,23 @@ def test_the_decoder_stays_as_private_steps_left_it() -> None:
         assert all(torch.equal(decoder[name], tensor) for name, tensor in left.items())
 
 
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"importance": {"groups": 2, "relevance": "bought"}},
+        {"importance": {"groups": 2, "every_steps": 1}},
+        {"subspace": {"rank": 2}, "memory": {}, "pre_clip_noise": 0.1, "critic_activation": {"kind": "tanh"}},
+    ],
+    ids=["bought", "generated", "subspace and more"],
+)
+def test_its_critic_has_the_knobs_of_the_private_step_by_events_that_are_priced(knobs: dict[str, Any]) -> None:
+    case = case_of("rdpcgan", "table", private_step=knobs)
+    plan = Plan(case.events)
+    made: Any = make_release(case.order, plan, case.source(), SecureRandom(), Hooks())
+    assert plan.steps_done == case.order.progress_steps
+    assert all(bool(tensor.isfinite().all()) for tensor in made.generator.parameters())
+
+
 @pytest.mark.parametrize("condition", ["colour", None])
 def test_rows_are_of_the_declared_domain_and_no_encoder_is_published(condition: str | None) -> None:
     case = case_of("rdpcgan", "table", condition_on=condition, purpose=None if condition else "tables")

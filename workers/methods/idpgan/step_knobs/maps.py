@@ -17,6 +17,9 @@ from torch import Tensor
 if TYPE_CHECKING:
     from service.methods.idpgan.private_step import ReleasedScale, SparseUpdates
 
+LEAST_UNIT = 1e-12
+"""Of a scale, whatever is ordered: a number that float32 takes for 0 would be divided by."""
+
 SEED = 0
 """Public: another attempt at a release draws the same masks and bases."""
 
@@ -192,4 +195,4 @@ class Scaled(GradientMap):
     def _unit(self, squares: Tensor) -> Tensor:
         mean = squares.mean()
         relative = torch.where(mean > 0.0, squares / torch.where(mean > 0.0, mean, 1.0), 1.0)
-        return relative.nan_to_num(1.0, 1.0, 1.0).sqrt().clamp(min=self.knob.smallest)
+        return relative.nan_to_num(1.0, 1.0, 1.0).sqrt().clamp(min=max(LEAST_UNIT, self.knob.smallest))
