@@ -112,7 +112,7 @@ def _arguments() -> argparse.Namespace:
     every = parser.add_argument_group("--all")
     every.add_argument("--all", action="store_true", help="every table of the paper, resumable, claimed beside honest")
     every.add_argument("--short", action="store_true", help="1,000 steps of images, 600 of cards, 200 of DPACGAN")
-    every.add_argument("--only", default="", metavar="TEXT", help="runs whose line has this text: 'mnist, IDPGAN'")
+    every.add_argument("--only", default="", metavar="TEXT", help="runs whose line has these words: 'mnist, IDPGAN'")
     every.add_argument("--minutes", type=float, default=1e9, help="begin no run after so many")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.methods.split(",") if name not in {*ORDERS, MIXTURE}]:
