@@ -45,6 +45,10 @@ def _pixels(folder: Path, part: str) -> np.ndarray:
     for path in sorted(folder.glob(f"{part}-images-part*.npz")):
         with np.load(path) as arrays:
             parts.append(arrays[arrays.files[0]].reshape(-1, 28, 28))
+    if not parts:
+        raise FileNotFoundError(
+            f"{file} is not there, nor {part}-images-part*.npz beside it: name the folder with --data"
+        )
     return np.concatenate(parts)
 
 

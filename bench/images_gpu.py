@@ -1,9 +1,13 @@
-"""A quarter of an hour of a GPU for IDPGAN by itself: `python -m bench.images_gpu --out FOLDER`.
+"""A quarter of an hour of a GPU for IDPGAN by itself: `python -m bench.images_gpu --beside --data DATA --out FOLDER`.
 
 First the engines on the GPU against `vmap` on the CPU. Then trainings: MNIST at ε = 10 and 1, Fashion-MNIST, 28×28, with large
-batches, many critic steps, copies of images, and both ways to begin from a measured mixture. What is left of the time is shared
-among the runs that are still to come: each takes as many of its steps as fit, which is settled before it is priced. Every run is written
-as it ends (FOLDER/images_gpu.jsonl, and the table beside it), so a cut-off loses one run; the clock ends everything after `--minutes`.
+batches, many critic steps, copies of images, and both ways to begin from a measured mixture. The most promising order comes first, of
+every data set and ε, then the next. Orders for which less than `LEAST_SECONDS` a run would be left are not begun. What is left of the time
+is shared among the runs that are still to come: each takes as many of its steps as fit, which is settled before it is priced. Every run is
+written as it ends (FOLDER/images_gpu.jsonl, and the table beside it), so a cut-off loses one run; the clock ends everything after `--minutes`.
+
+`--beside`: a process for each data set and ε, all on the same GPU, which one training with small networks leaves idle most of the time. Each
+has all the minutes, and a folder of its own in FOLDER. Without it, 14 minutes are enough for eleven runs.
 
 On a CPU, small: `python -m bench.images_gpu --side 14 --most-steps 600 --most-batch 512 --count 10000 --minutes 60`.
 """
@@ -12,17 +16,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shlex
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,11 +36,9 @@ from bench.engines_off import engines_off
 from bench.image_data import DATA, Digits, load
 from bench.image_scores import Classifier, accuracy, features, frechet_distance, train_classifier
 from bench.images import picture
+from bench.paces import PROBED, Pace, finish, pace_of
 from bench.pages import RUNS, keep
 from bench.paper.runs import Sizes, begin, drawn_images
-from workers.encoding.images import EncodedImages
-from workers.methods.idpgan.free_start import begin_from_free_records
-from workers.methods.idpgan.mixture_samples import SampledImageIdpgan
 
 WIDE: dict[str, Any] = {
     "image_networks": {"layers": "convolutions", "generator_channels": [128, 64], "critic_channels": [64, 128]},
@@ -48,10 +51,10 @@ FREE_SHARE = 0.3
 """Of a run's time, at most, for steps on free samples."""
 UNHURRIED_MINUTES = 60.0
 """From then on no step is timed first, and every run takes all of its steps."""
-PROBED = 6
-"""Steps that say how long one takes."""
 TIME_TO_SCORE = 20.0
 """Seconds that a run leaves for what comes after its steps."""
+LEAST_SECONDS = 75.0
+"""Of a run, on average: a mixture is measured twice (once to see how long that takes), and scoring has its time."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,13 @@ class Setting:
 SETTINGS: dict[str, Setting] = {
     "deskewed mixture, corrected": Setting({"warm_start": DESKEWED}, steps=600),
     "nine tenths for the mixture": Setting({"warm_start": {**DESKEWED, "precision_share": 0.9}}, steps=300),
+    "free samples, wide convolutions": Setting(
+        {**WIDE, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}}, critic_steps=5
+    ),
     "free samples, wide convolutions, 4,096 and 50": Setting(
         {**WIDE, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}},
         batch=4_096,
         critic_steps=50,
-    ),
-    "free samples, wide convolutions": Setting(
-        {**WIDE, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}}, critic_steps=5
     ),
     "free samples, copies, 4,096 and 50": Setting(
         {"augmentation": {"copies": 4}, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}},
@@ -121,32 +124,66 @@ class Done:
     processor: float
 
 
-class Pace(NamedTuple):
-    """Seconds of what comes first, of a free step (0 where there is none), and of a critic step with its part of a generator step."""
-
-    measures: float
-    free: float
-    step: float
-
-
 class OutOfTime(Exception):
     """The minutes are over."""
 
 
 def main() -> None:
     given = _arguments()
-    torch.set_num_threads(given.threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     asked = Asked(
         given.minutes, given.out, given.count, given.epochs, given.most_steps, given.most_batch, given.seeds, device
     )
-    data = {name: load(given.data / name, given.side) for name in given.names}
-    runs = [
-        (name, epsilon, setting) for name in given.names for epsilon in given.epsilons for setting in given.settings
-    ]
-    done = run_all(data, runs, asked)
+    done = _beside(given, asked) if given.beside else _here(given, asked)
     if given.tag and done:
         keep("images", _text(done, asked, given.side), given.tag)
+
+
+def _here(given: argparse.Namespace, asked: Asked) -> list[Done]:
+    torch.set_num_threads(given.threads or 1)
+    data = {name: load(given.data / name, given.side) for name in given.names}
+    return run_all(data, runs_of(given.names, given.epsilons, given.settings, asked), asked)
+
+
+def runs_of(
+    names: Sequence[str], epsilons: Sequence[float], settings: Sequence[str], asked: Asked
+) -> list[tuple[str, float, str]]:
+    """Data, ε and setting of every run that the time is enough for: a setting of all data first, then the next one."""
+    runs = [(name, epsilon, setting) for setting in settings for name in names for epsilon in epsilons]
+    if asked.minutes >= UNHURRIED_MINUTES:
+        return runs
+    enough = max(1, int(60.0 * asked.minutes / LEAST_SECONDS / asked.seeds))
+    for name, epsilon, setting in runs[enough:]:
+        print(f"no time for: {name}, ε = {epsilon:g}, {setting}", flush=True)
+    return runs[:enough]
+
+
+def _beside(given: argparse.Namespace, asked: Asked) -> list[Done]:
+    """A process for each data set and ε, and one table of all of them; raises where one failed, after the table is written."""
+    pairs = [(name, epsilon) for name in given.names for epsilon in given.epsilons]
+    threads = given.threads or max(1, (os.cpu_count() or 1) // len(pairs))
+    outs = [asked.out / f"{name}-{epsilon:g}" for name, epsilon in pairs]
+    shared = ["--settings", *given.settings, "--threads", str(threads)]
+    for name in ("data", "minutes", "side", "seeds", "count", "epochs", "most_steps", "most_batch"):
+        shared += [f"--{name.replace('_', '-')}", str(getattr(given, name))]
+    command = [sys.executable, "-m", "bench.images_gpu", *shared]
+    running = [
+        subprocess.Popen([*command, "--names", name, "--epsilons", str(epsilon), "--out", str(out)])
+        for (name, epsilon), out in zip(pairs, outs, strict=True)
+    ]
+    try:
+        codes = [process.wait() for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    # Of runs of an earlier call in the same folder the newest.
+    newest = {(one.data, one.setting, one.epsilon, one.seed): one for out in outs for one in _written(out)}
+    done = list(newest.values())
+    if done:
+        (asked.out / "images_gpu.md").write_text(_text(done, asked, given.side), encoding="utf-8")
+    if any(codes):
+        raise SystemExit(f"a process failed: {dict(zip(pairs, codes, strict=True))}")
+    return done
 
 
 def run_all(data: dict[str, Digits], runs: Sequence[tuple[str, float, str]], asked: Asked) -> list[Done]:
@@ -200,7 +237,7 @@ def run_one(
     if asked.minutes >= UNHURRIED_MINUTES:
         pace[setting] = Pace(0.0, 0.0, 1e-9)
     elif setting not in pace:
-        pace[setting] = _pace_of(knobs, data, sizes, seed)
+        pace[setting] = pace_of(knobs, data, sizes, seed)
     measures, free, step = pace[setting]
     left = until - time.monotonic() - measures
     more = _with_free_steps(knobs, min(asked.most_steps, int(FREE_SHARE * left / free)) if free else asked.most_steps)
@@ -214,7 +251,7 @@ def run_one(
         trained.critic_step()
         if trained.generator_is_due():
             trained.generator_step()
-    _finish(asked.device)
+    finish(asked.device)
     milliseconds = 1e3 * (time.monotonic() - began) / max(1, trained.plan.steps_done)
     images, labels = drawn_images(trained, sizes.count, seed)
     network = train_classifier(images, labels, epochs=sizes.epochs, seed=seed, device=asked.device)
@@ -247,42 +284,12 @@ def _sizes(setting: Setting, asked: Asked) -> Sizes:
     )
 
 
-def _pace_of(knobs: dict[str, Any], data: Digits, sizes: Sizes, seed: int) -> Pace:
-    """Of a run of this order that is thrown away."""
-    probe = begin(knobs, 1.0, data, replace(sizes, steps=2 * PROBED), seed, {})
-    measures, free = _seconds_of(probe.measure, probe.device), 0.0
-    if isinstance(probe, SampledImageIdpgan):
-        samples: list[EncodedImages] = []
-        measures += _seconds_of(lambda: samples.append(probe.samples()), probe.device)
-        begin_from_free_records(probe, samples[0], 1, lambda _share: None)
-        steps = partial(begin_from_free_records, probe, samples[0], PROBED, lambda _share: None)
-        free = _seconds_of(steps, probe.device) / PROBED
-    times = []
-    for take in (probe.critic_step, probe.generator_step):
-        take()
-        times.append(sum(_seconds_of(take, probe.device) for _ in range(PROBED)) / PROBED)
-    return Pace(measures, free, times[0] + times[1] / sizes.critic_steps)
-
-
-def _seconds_of(work: Callable[[], object], device: torch.device) -> float:
-    _finish(device)
-    began = time.monotonic()
-    work()
-    _finish(device)
-    return time.monotonic() - began
-
-
 def _with_free_steps(knobs: dict[str, Any], most: int) -> dict[str, Any]:
     """What replaces the order's warm start: at most so many free steps."""
     start = knobs.get("warm_start", {})
     if start.get("generator") != "trained":
         return {}
     return {"warm_start": {**start, "free_steps": max(1, min(start.get("free_steps", 2_000), most))}}
-
-
-def _finish(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 @contextmanager
@@ -309,6 +316,13 @@ def _write(done: list[Done], asked: Asked, side: int) -> None:
         file.write(json.dumps(asdict(done[-1])) + "\n")
     (asked.out / "images_gpu.md").write_text(_text(done, asked, side), encoding="utf-8")
     print(_line(done[-1:]), flush=True)
+
+
+def _written(out: Path) -> list[Done]:
+    """What ended and was written there, oldest first."""
+    file = out / "images_gpu.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [Done(**json.loads(line)) for line in lines]
 
 
 def _text(done: list[Done], asked: Asked, side: int) -> str:
@@ -361,7 +375,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--most-steps", type=int, default=1_000_000)
     parser.add_argument("--most-batch", type=int, default=1_000_000)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="of a process; 1, with --beside its part of all cores")
+    parser.add_argument("--beside", action="store_true", help="a process for each data set and ε, all at once")
     parser.add_argument("--tag", default="", help="also keep the table in bench/results/images.md, under this name")
     return parser.parse_args()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from bench import images_gpu
+from bench import images_gpu, paces
 from bench.engines_off import engines_off
-from bench.image_data import Digits
-from bench.images_gpu import SETTINGS, Asked, Pace, run_all
+from bench.image_data import Digits, load
+from bench.images_gpu import LEAST_SECONDS, SETTINGS, Asked, run_all, runs_of
+from bench.paces import PROBED, Pace
 from service.methods.catalogue import parse_order
 from workers.methods.idpgan import mixture_samples
 
@@ -55,7 +57,7 @@ def test_every_setting_is_an_order_trains_and_is_written_at_once(tmp_path: Path)
 
 
 def test_a_run_takes_as_many_steps_as_its_time_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images_gpu, "_pace_of", lambda *_: Pace(0.0, 0.0, 8.0))
+    monkeypatch.setattr(images_gpu, "pace_of", lambda *_: Pace(0.0, 0.0, 8.0))
     # The clock stands still: on a busy machine what comes before the steps takes seconds.
     monkeypatch.setattr(images_gpu, "time", SimpleNamespace(monotonic=lambda: 0.0, process_time=time.process_time))
     done = run_all({"tiny": make_data()}, [("tiny", 5.0, "as today")], asked(tmp_path, most_steps=50, minutes=2.0))
@@ -94,6 +96,65 @@ def test_nothing_is_trained_on_a_device_whose_engines_are_off(tmp_path: Path, mo
         with pytest.raises(RuntimeError, match="not those of the CPU"):
             run_all({"tiny": make_data()}, [("tiny", 5.0, "as today")], asked(tmp_path))
     assert not list(tmp_path.iterdir())
+
+
+def test_the_most_promising_order_comes_first_of_all_data_and_no_run_has_too_little_time(tmp_path: Path) -> None:
+    names, epsilons, first = ["mnist", "fashion_mnist"], [10.0, 1.0], next(iter(SETTINGS))
+    quarter = runs_of(names, epsilons, list(SETTINGS), asked(tmp_path, minutes=14.0))
+    assert quarter[:4] == [(name, epsilon, first) for name in names for epsilon in epsilons]
+    assert 60.0 * 14.0 / len(quarter) >= LEAST_SECONDS
+    assert len(runs_of(["mnist"], [10.0], list(SETTINGS), asked(tmp_path, minutes=14.0))) == len(SETTINGS)
+    assert len(runs_of(names, epsilons, list(SETTINGS), asked(tmp_path, minutes=60.0))) == 4 * len(SETTINGS)
+
+
+def test_first_steps_that_take_long_do_not_count_when_a_step_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, taken = [0.0], []
+
+    def take() -> None:
+        taken.append(1)
+        now[0] += 30.0 if len(taken) <= 4 else 0.5  # a GPU records what it replays afterwards
+
+    monkeypatch.setattr(paces, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert paces.usual_seconds(take, CPU) == 0.5
+    assert len(taken) == 1 + PROBED
+
+
+def test_a_process_for_each_data_set_and_epsilon_and_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    class Process:
+        def __init__(self, command: list[str]) -> None:
+            commands.append(command)
+            given = dict(pairwise(command))
+            out, epsilon = Path(given["--out"]), float(given["--epsilons"])
+            out.mkdir(parents=True)
+            done = images_gpu.Done(given["--names"], "as today", epsilon, 0, 8, 2, 2, 2, 1.0, 80.0 + epsilon, 3.0, 1.0)
+            (out / "images_gpu.jsonl").write_text(json.dumps(done.__dict__) + "\n", encoding="utf-8")
+
+        def wait(self) -> int:
+            return 0
+
+        def kill(self) -> None:
+            pass
+
+    monkeypatch.setattr(images_gpu.subprocess, "Popen", Process)
+    words = ["--beside", "--names", "mnist", "fashion_mnist", "--out", str(tmp_path), "--minutes", "9"]
+    monkeypatch.setattr(images_gpu.sys, "argv", ["images_gpu", *words])
+    images_gpu.main()
+    assert len(commands) == 4
+    table = (tmp_path / "images_gpu.md").read_text(encoding="utf-8")
+    for name in ("mnist", "fashion_mnist"):
+        assert f"| {name} | 10 | as today | 8 | 2 | 2 | 1.0 | 90.0 |" in table
+        assert f"| {name} | 1 | as today | 8 | 2 | 2 | 1.0 | 81.0 |" in table
+    # Each takes what it is given.
+    monkeypatch.setattr(images_gpu.sys, "argv", commands[0][2:])
+    given = images_gpu._arguments()
+    assert (given.names, given.epsilons, given.minutes, given.beside) == (["mnist"], [10.0], 9.0, False)
+
+
+def test_where_no_images_are_the_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="name the folder with --data"):
+        load(tmp_path / "mnist", 28)
 
 
 def test_the_alarm_is_put_back() -> None:

@@ -8,10 +8,11 @@ import torch
 
 from bench.image_data import Digits
 from bench.image_scores import Classifier, frechet_distance, precision_and_recall, told_apart
+from bench.paper import __main__ as command
 from bench.paper import runs
-from bench.paper.methods import ABLATION, METHODS
-from bench.paper.report import PAPER, render
-from bench.paper.runs import Sizes
+from bench.paper.methods import ABLATION, KNOBS, METHODS
+from bench.paper.report import MEASURES, PAPER, render
+from bench.paper.runs import MIXTURE, Look, Result, Sizes
 from service.methods.catalogue import parse_order
 
 SIZES = Sizes(steps=3, expected_batch=8, critic_steps=1, count=100, epochs=1)
@@ -44,6 +45,33 @@ def test_every_method_trains_by_its_price_list_and_has_a_line(method: str) -> No
     assert PAPER in text
     assert f"`{command}`" in text
     assert "as it is" in text
+
+
+def test_the_command_as_it_is_knows_every_method_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command.sys, "argv", ["paper"])
+    assert command._arguments().methods.split(",") == [*METHODS, MIXTURE]
+    monkeypatch.setattr(command.sys, "argv", ["paper", "--methods", "DPGAN,nothing"])
+    with pytest.raises(SystemExit):
+        command._arguments()
+
+
+def test_the_command_runs_every_method_and_every_row_of_the_ablation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def run(method: str, epsilon: float | None, *_given: object, **_knobs: object) -> Result:
+        ran.append(method)
+        return Result(method, epsilon, dict.fromkeys(MEASURES, 1.0), [Look(1, 1.0, 1.0)], np.zeros(0), np.zeros(0))
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(command, "load", lambda *_: make_data(20))
+    monkeypatch.setattr(command, "train_classifier", lambda *_, **__: None)
+    monkeypatch.setattr(command.sys, "argv", ["paper", "--quick"])
+    command.main()
+    assert sorted(ran) == sorted([*METHODS, MIXTURE, *(name for name, part in ABLATION.items() if part != KNOBS)])
+    page = capsys.readouterr().out
+    assert all(f"| {name} |" in page for name in ABLATION)
 
 
 def test_every_ablation_is_an_order() -> None:

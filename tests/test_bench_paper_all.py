@@ -182,6 +182,13 @@ def test_runs_go_on_where_they_were_broken_off(store: Path, monkeypatch: pytest.
     assert "50.50 (0.71) [3,000 × 2]" in (store / "page.md").read_text()
 
 
+def test_words_that_name_runs_of_digits_do_not_name_those_of_clothes() -> None:
+    chosen = [one for one in wanted(every.LONG, 1, slow_steps=None) if every.named_by("mnist, IDPGAN", one)]
+    assert {(one.data, one.method) for one in chosen} == {("mnist", "IDPGAN")}
+    assert every.named_by("", chosen[0])
+    assert every.named_by("seed 0", chosen[0])
+
+
 def test_no_run_begins_after_the_time_is_up(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(every.Inputs, "made", lambda _self, _asked: pytest.fail("a run began"))
     every.run_all(store, steps=None, seeds=1, short=True, only="poker", minutes=-1.0)

@@ -73,6 +73,19 @@ def test_the_page_of_certificates_names_every_field():
     assert set(made_certificate()) <= named
 
 
+def test_the_page_of_the_literature_has_every_system_once_and_counts_them():
+    page = (ROOT / "docs" / "literature.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:[NFSIG]\d+(?:, )?)+) \|[^|]*\| ([●◐×]) \|", page, re.MULTILINE)
+    marks = {name: mark for names, mark in rows for name in names.split(", ")}
+    wanted = {"N": 34, "F": 10, "S": 49, "I": 10, "G": 17}
+    assert sorted(marks) == sorted(
+        f"{letter}{place}" for letter, most in wanted.items() for place in range(1, most + 1)
+    )
+    assert sum(len(names.split(", ")) for names, _ in rows) == len(marks)
+    here, in_part, out = (list(marks.values()).count(mark) for mark in "●◐×")
+    assert f"Of {len(marks)} systems, {here} are here, {in_part} in part, and {out} are left out." in page
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target, _, heading in re.findall(r"\]\(([^)#]*)(#([^)]*))?\)", page.read_text(encoding="utf-8")):

@@ -162,7 +162,7 @@ def _page(asked: argparse.Namespace, trainings: Trainings, prices: list[str]) ->
         lines.append(f"{_row(name, claimed_5, trainings, knobs)} {words} |")
     lines += [
         "",
-        "FSDP-S (no smooth sensitivity) and FSDP-C (no adaptive clipping) have no row: noise by smooth sensitivity has no private form for a Gaussian of",
+        "FSDP-S (no smooth sensitivity; claimed: 95.63, 96.98, 97.85) and FSDP-C (no adaptive clipping; claimed: 95.45, 96.81, 97.73) have no row: noise by smooth sensitivity has no private form for a Gaussian of",
         "these constants, and all clip norms of this bench are public (orders have ACTS with a subspace, two histograms a matrix). FSDP's own relevance of",
         "inputs is read from private rows without a charge.",
         "",

@@ -27,7 +27,7 @@ from bench.pages import keep, run_file
 from bench.paper.every import run_all
 from bench.paper.methods import ABLATION, KNOBS, METHODS
 from bench.paper.report import render
-from bench.paper.runs import MIXTURE, Result, Sizes, run
+from bench.paper.runs import MIXTURE, ORDERS, Result, Sizes, run
 
 SMALL = Sizes(steps=1_000, expected_batch=512, critic_steps=2, count=20_000, epochs=3)
 QUICK = Sizes(steps=24, expected_batch=64, critic_steps=2, count=1_000, epochs=1)
@@ -77,8 +77,7 @@ def main() -> None:
             written()
     for name, part in {} if arguments.no_ablation else ABLATION.items():
         ran = compared.get(f"IDPGAN, ε = {epsilon:g}") if part == KNOBS else None
-        more = part | knobs
-        ablation[name] = ran or [run("IDPGAN", epsilon, data, judge, sizes, seed, **more) for seed in range(seeds)]
+        ablation[name] = ran or [run(name, epsilon, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
         print(name, ablation[name][-1].scores, flush=True)
         written()
     print(written())
@@ -113,9 +112,12 @@ def _arguments() -> argparse.Namespace:
     every = parser.add_argument_group("--all")
     every.add_argument("--all", action="store_true", help="every table of the paper, resumable, claimed beside honest")
     every.add_argument("--short", action="store_true", help="1,000 steps of images, 600 of cards, 200 of DPACGAN")
-    every.add_argument("--only", default="", metavar="TEXT", help="runs whose line has this text: 'mnist, IDPGAN'")
+    every.add_argument("--only", default="", metavar="TEXT", help="runs whose line has these words: 'mnist, IDPGAN'")
     every.add_argument("--minutes", type=float, default=1e9, help="begin no run after so many")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.methods.split(",") if name not in {*ORDERS, MIXTURE}]:
+        parser.error(f"--methods: there is no {' and no '.join(map(repr, unknown))}")
+    return arguments
 
 
 if __name__ == "__main__":

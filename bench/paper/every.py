@@ -77,7 +77,7 @@ def run_all(data: Path, *, steps: int | None, seeds: int, short: bool, only: str
     chosen = dict.fromkeys(LONG, steps) if steps else (SHORT if short else LONG)
     slow = SHORT_SLOW if short and not steps else None
     inputs = Inputs(data)
-    for asked in [one for one in wanted(chosen, seeds, slow_steps=slow) if only in str(one)]:
+    for asked in [one for one in wanted(chosen, seeds, slow_steps=slow) if named_by(only, one)]:
         if (time.monotonic() - began) / 60.0 > minutes:
             break
         if asked not in {asked_of(row) for row in read()["runs"]}:
@@ -86,6 +86,11 @@ def run_all(data: Path, *, steps: int | None, seeds: int, short: bool, only: str
     if "prices" not in read() and not only:
         add("prices", prices.as_json())
     write_page()
+
+
+def named_by(words: str, asked: Asked) -> bool:
+    """Whether its line has these words, from the beginning of one on: `mnist` is not `fashion_mnist`."""
+    return f" {words}" in f" {asked}"
 
 
 class Inputs:

@@ -19,10 +19,10 @@ KNOBS = {**NONE, **DECAY, **THRESHOLDS, **CLUSTERS}
 WITHOUT_PRIVACY = "WGAN-GP"
 """The same code with noise and a clip norm that do nothing; what it makes may never be released."""
 
-METHODS: dict[str, dict[str, Any]] = {
+METHODS: dict[str, dict[str, Any]] = {  # no commas: the command line takes several
     WITHOUT_PRIVACY: {**NONE, "thresholds": {"kind": "fixed", "clip_norm": 1e4}},
     "DPGAN": {"method": "dpgan"},
-    "DPGAN, RMSProp": {"method": "dpgan", "published_as": "dpgan"},
+    "DPGAN by RMSProp": {"method": "dpgan", "published_as": "dpgan"},
     "PPGAN": {"method": "dpgan", "published_as": "ppgan"},
     "GANobfuscator": {"method": "ganobfuscator"},
     "DPACGAN": {"method": "dpacgan"},

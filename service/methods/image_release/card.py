@@ -24,7 +24,7 @@ RELEASES = {
 CARD = Card(
     summary="Each image is released by itself: coefficients of low frequency, with noise.",
     makes="blurred and noisy copies of the images of the dataset, one for each",
-    source="after Wang et al. (Laplace, low-rank and singular-value releases of face images); Mirsky 1960; Robertson et al. 1988 (isotonic repair)",
+    source="after Zhang, Fu, Meng 2020 (LAP, LRA, SRA, ESRA: releases of face images); Mirsky 1960; Robertson et al. 1988 (isotonic repair)",
     paper_holds="The published ones do not hold: LAP takes its noise from the image's own largest column, LRA publishes a factor, SRA and ESRA the "
     "singular vectors as they are, and all four tell neighbours apart at any ε (docs/methods/image_release.md). Here the basis is public, "
     "every pixel is bounded, and the size is chosen by an exponential mechanism that is paid.",
