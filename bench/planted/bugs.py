@@ -414,6 +414,11 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_GSWGAN}::test_two_clipped_matrices_are_never_further_apart_than_the_sensitivity",),
     ),
     Bug(
+        "slopes are clipped to a norm that floats cannot divide into a grid of noise",
+        ((GSWGAN, "max(self.order.clip_norm, SMALLEST_SENSITIVITY)", "self.order.clip_norm"),),
+        (f"{T_GSWGAN}::test_a_clip_norm_that_floats_cannot_divide_still_gets_its_noise",),
+    ),
+    Bug(
         "a second discriminator is drawn and asked at a step",
         (
             (
@@ -3777,6 +3782,11 @@ BUGS: tuple[Bug, ...] = (
         ),
     ),
     Bug(
+        "an order that buys relevance is taken and charged, and its list has no event for it",
+        ((RDPCGAN_PRICE, "        *relevance,\n", ""),),
+        (f"{T_RUN_CONTRACT}::test_a_knob_that_buys_is_paid_in_every_method_that_has_it",),
+    ),
+    Bug(
         "the steps of an autoencoder are taken for part of the critic's",
         ((RDPCGAN_PRICE, "None, order.autoencoder.steps)", "None, 1)"),),
         (f"{T_RDPCGAN_PRICE}::test_both_phases_are_on_the_list_with_their_parts_of_the_precision",),
@@ -4054,7 +4064,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "bought relevance is not in the price",
-        ((GAN_PRICE, "    if relevance_noise_multiplier is not None:", "    if False:"),),
+        ((GAN_PRICE, "    if knobs is None or knobs.importance is None or not knobs.buys_relevance:", "    if True:"),),
         (f"{T_STEP_ORDERS}::test_bought_relevance_is_one_event_more_within_the_same_epsilon",),
     ),
     Bug(

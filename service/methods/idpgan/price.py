@@ -23,13 +23,13 @@ def events(order: TrainedOrder, epsilon: float, delta: float) -> EventsAt:
     """Noise multiplier of the first step -> the list. What comes before the steps has a fixed part of the precision."""
     label_noise = noise_of_share(order.label_precision_share, epsilon, delta)
     start = _start_events(order, epsilon, delta)
-    relevance_noise = _relevance_noise(order, epsilon, delta)
+    relevance = relevance_events(order, epsilon, delta)
     return lambda noise_multiplier: idpgan_events(
         order,
         noise_multiplier=noise_multiplier,
         label_noise_multiplier=label_noise,
         start=start,
-        relevance_noise_multiplier=relevance_noise,
+        relevance=relevance,
     )
 
 
@@ -39,7 +39,7 @@ def idpgan_events(
     noise_multiplier: float,
     label_noise_multiplier: float,
     start: Events = (),
-    relevance_noise_multiplier: float | None = None,
+    relevance: Events = (),
 ) -> Events:
     """The list of an order whose first step has gradient noise multiplier σ_0 (docs/privacy.md, One private step).
 
@@ -48,8 +48,7 @@ def idpgan_events(
     events: list[Event] = list(start)
     if order.condition_on is not None and not start:
         events.append(GaussianEvent(LABEL_COUNTS, label_noise_multiplier))
-    if relevance_noise_multiplier is not None:
-        events.append(GaussianEvent(RELEVANCE, relevance_noise_multiplier))
+    events.extend(relevance)
     thresholds, q, step = order.thresholds, settled_rate(order.sampling_probability), 0
     levels = noise_levels(order.noise_decay, steps=order.steps, sampling_probability=q)
     for level, count in levels:
@@ -63,12 +62,12 @@ def idpgan_events(
     return tuple(events)
 
 
-def _relevance_noise(order: TrainedOrder, epsilon: float, delta: float) -> float | None:
-    """σ of bought relevance, a part of the same precision; None where none is bought."""
+def relevance_events(order: TrainedOrder, epsilon: float, delta: float) -> Events:
+    """The event of bought relevance, a part of the same precision; none where none is bought. It comes before the first step."""
     knobs = order.private_step
     if knobs is None or knobs.importance is None or not knobs.buys_relevance:
-        return None
-    return noise_of_share(knobs.importance.precision_share, epsilon, delta)
+        return ()
+    return (GaussianEvent(RELEVANCE, noise_of_share(knobs.importance.precision_share, epsilon, delta)),)
 
 
 def _start_events(order: TrainedOrder, epsilon: float, delta: float) -> Events:

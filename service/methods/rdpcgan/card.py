@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.methods.idpgan.card import STEP_RELEASES
+from service.methods.idpgan.price import RELEVANCE
 from service.methods.interface import Card, Measured
 from service.methods.label_counts import LABEL_COUNTS
 from service.privacy.events import SAMPLED_STEPS
@@ -17,6 +18,7 @@ CARD = Card(
     "list (docs/methods/rdpcgan.md).",
     releases={
         LABEL_COUNTS: STEP_RELEASES[LABEL_COUNTS],
+        RELEVANCE: STEP_RELEASES[RELEVANCE],
         SAMPLED_STEPS: Measured(
             "gradients of a step, clipped per unit and summed: first of the autoencoder, encoder and decoder together, then of the critic",
             "the clip norm of the whole gradient",

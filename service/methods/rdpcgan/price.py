@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from service.methods.idpgan.price import relevance_events
 from service.methods.knobs import settled_rate
 from service.methods.label_counts import label_count_events
 from service.methods.rdpcgan.order import RdpcganOrder
@@ -12,11 +13,13 @@ from service.privacy.events import SampledStepEvent
 
 
 def events(order: RdpcganOrder, epsilon: float, delta: float) -> EventsAt:
-    """Noise multiplier of a critic step -> label counts, the autoencoder's steps, the critic's."""
+    """Noise multiplier of a critic step -> label counts, relevance where it is bought, the autoencoder's steps, the critic's."""
     q, ratio = settled_rate(order.sampling_probability), noise_ratio(order)
     counts = label_count_events(order.condition_on, order.label_precision_share, epsilon, delta)
+    relevance = relevance_events(order, epsilon, delta)
     return lambda noise_multiplier: (
         *counts,
+        *relevance,
         SampledStepEvent(q, noise_multiplier * ratio, None, order.autoencoder.steps),
         SampledStepEvent(q, noise_multiplier, None, order.steps),
     )

@@ -42,16 +42,17 @@ def resolved(method: str, shape: ImageShape | TableShape, **knobs: Any) -> Any:
     return resolve_order(parse_order(ordered), units=5_000, shape=shape, budget=BUDGET)
 
 
-@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "dpacgan"])
+@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "dpacgan", "rdpcgan"])
 @pytest.mark.parametrize("name", FREE)
 def test_a_knob_leaves_the_price_order_as_it_is(name: str, method: str) -> None:
-    plain = price_order(resolved(method, IMAGE), BUDGET)
-    priced = price_order(resolved(method, IMAGE, private_step=FREE[name]), BUDGET)
+    shape = TABLE if method == "rdpcgan" else IMAGE
+    plain = price_order(resolved(method, shape), BUDGET)
+    priced = price_order(resolved(method, shape, private_step=FREE[name]), BUDGET)
     assert priced.events == plain.events
     assert priced == plain
 
 
-@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator"])
+@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "rdpcgan"])
 def test_bought_relevance_is_one_event_more_within_the_same_epsilon(method: str) -> None:
     plain = price_order(resolved(method, TABLE), BUDGET)
     order = resolved(method, TABLE, private_step=BOUGHT)
