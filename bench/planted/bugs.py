@@ -3813,6 +3813,18 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_VOTES}::test_every_vote_of_three_teachers_and_every_other_vote_of_one_of_them",),
     ),
     Bug(
+        "teachers are asked before the event of their votes is taken",
+        (
+            (
+                PATEGAN,
+                "        noise = self.plan.take_sampled_step(",
+                "        votes = self._teachers().votes(records)\n        noise = self.plan.take_sampled_step(",
+            ),
+            (PATEGAN, "vote_counts(self._teachers().votes(records))", "vote_counts(votes)"),
+        ),
+        (f"{T_EVENT_FIRST}::test_rows_are_read_for_an_event_that_was_taken",),
+    ),
+    Bug(
         "a batch of votes is released twice for one event",
         (
             (
