@@ -420,6 +420,11 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_GSWGAN}::test_two_clipped_matrices_are_never_further_apart_than_the_sensitivity",),
     ),
     Bug(
+        "slopes are clipped to a norm that floats cannot divide into a grid of noise",
+        ((GSWGAN, "max(self.order.clip_norm, SMALLEST_SENSITIVITY)", "self.order.clip_norm"),),
+        (f"{T_GSWGAN}::test_a_clip_norm_that_floats_cannot_divide_still_gets_its_noise",),
+    ),
+    Bug(
         "a second discriminator is drawn and asked at a step",
         (
             (
@@ -3783,6 +3788,11 @@ BUGS: tuple[Bug, ...] = (
         ),
     ),
     Bug(
+        "an order that buys relevance is taken and charged, and its list has no event for it",
+        ((RDPCGAN_PRICE, "        *relevance,\n", ""),),
+        (f"{T_RUN_CONTRACT}::test_a_knob_that_buys_is_paid_in_every_method_that_has_it",),
+    ),
+    Bug(
         "the steps of an autoencoder are taken for part of the critic's",
         ((RDPCGAN_PRICE, "None, order.autoencoder.steps)", "None, 1)"),),
         (f"{T_RDPCGAN_PRICE}::test_both_phases_are_on_the_list_with_their_parts_of_the_precision",),
@@ -3807,6 +3817,18 @@ BUGS: tuple[Bug, ...] = (
         "votes on a batch get the noise of one vote",
         ((VOTES, "math.sqrt(votes.shape[1])", "math.sqrt(1.0)"),),
         (f"{T_VOTES}::test_every_vote_of_three_teachers_and_every_other_vote_of_one_of_them",),
+    ),
+    Bug(
+        "teachers are asked before the event of their votes is taken",
+        (
+            (
+                PATEGAN,
+                "        noise = self.plan.take_sampled_step(",
+                "        votes = self._teachers().votes(records)\n        noise = self.plan.take_sampled_step(",
+            ),
+            (PATEGAN, "vote_counts(self._teachers().votes(records))", "vote_counts(votes)"),
+        ),
+        (f"{T_EVENT_FIRST}::test_rows_are_read_for_an_event_that_was_taken",),
     ),
     Bug(
         "a batch of votes is released twice for one event",

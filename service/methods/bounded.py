@@ -41,6 +41,11 @@ WHAT_TO_DO = Message(
     " thresholds.every_steps: 1), fewer steps, or a larger sampling_probability"
 )
 
+
+class _OutOfTime(Exception):
+    """The clock ended a child, which says nothing of how much work its price is."""
+
+
 _refused: BoundedCache[str] = BoundedCache(1 << 20)
 """What was said, by the hash of a job: what was too much work once always is. An error that is raised again and again would hold the frames of every time."""
 
@@ -67,6 +72,8 @@ def bounded(here: Callable[[], A], job: Callable[[], dict[str, Any]], read: Call
         except TooExpensiveToPrice as error:
             _refused.put(name, error.detail, sys.getsizeof(error.detail))
             raise
+        except _OutOfTime:  # not remembered: a busy machine would refuse the order for ever
+            raise TooExpensiveToPrice(WHAT_TO_DO) from None
 
 
 def job_of(kind: str, order: Order, budget: Budget, **values: Any) -> dict[str, Any]:
@@ -87,7 +94,7 @@ def _ask_child(job: str) -> Any:
     try:
         said, _ = child.communicate(job.encode(), timeout=CHILD_SECONDS)
     except subprocess.TimeoutExpired:
-        said = b""
+        raise _OutOfTime from None
     finally:
         child.kill()
         status = child.wait()

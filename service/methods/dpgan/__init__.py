@@ -12,9 +12,11 @@ from service.methods.interface import Method
 
 
 def resolve(order: DpganOrder, facts: Facts) -> DpganOrder:
-    """The optimiser of a paper, where one is named; the rest as of the other comparisons."""
-    if order.published_as is not None and "optimizer" not in order.model_fields_set:
-        order = order.model_copy(update={"optimizer": OPTIMIZERS[order.published_as]})
+    """The optimiser of a paper, where one is named, but for what the order names of it; the rest as of the other comparisons."""
+    if order.published_as is not None:
+        named = {name: getattr(order.optimizer, name) for name in order.optimizer.model_fields_set}
+        optimizer = OPTIMIZERS[order.published_as].model_copy(update=named)
+        order = order.model_copy(update={"optimizer": optimizer})
     return resolve_plain(order, facts)
 
 

@@ -24,7 +24,7 @@ class DpganOrder(PublicStartOrder, PlainGanOrder):
     published_as: Annotated[
         Literal["dpgan", "ppgan"] | None,
         Field(
-            description="The optimiser of a paper, where the order names none: RMSProp (DPGAN) or gradient descent (PPGAN, Liu et al. 2019). "
+            description="The optimiser of a paper, but for what the order names of it: RMSProp (DPGAN) or gradient descent (PPGAN, Liu et al. 2019). "
             "Default: Adam."
         ),
     ] = None

@@ -8,6 +8,10 @@ from pydantic import Field
 
 from service.methods.idpgan.order import MAX_STEPS
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, ClipNorm, Knobs, LearningRate, LesserShare, Order, SamplingRate
+from service.privacy.calibration import MOST_RELEASES
+
+MOST_ROUNDS = MOST_RELEASES - 2
+"""Of k-means or of EM, each a release of whole numbers: one more is the counts of all parts, and one is kept for every order."""
 
 
 class Autoencoder(Knobs):
@@ -53,7 +57,7 @@ class DpgmOrder(AutoencoderOrder):
     method: Literal["dpgm"]
     clusters: Annotated[int, Field(ge=1, le=64, description="Clusters of the records, with an autoencoder each.")] = 4
     cluster_rounds: Annotated[
-        int, Field(ge=1, le=32, description="Rounds of private k-means; none with one cluster.")
+        int, Field(ge=1, le=MOST_ROUNDS, description="Rounds of private k-means; none with one cluster.")
     ] = 5
     cluster_precision_share: Annotated[
         LesserShare,

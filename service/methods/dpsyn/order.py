@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.methods.dpgm.order import AutoencoderOrder
+from service.methods.dpgm.order import MOST_ROUNDS, AutoencoderOrder
 from service.methods.knobs import SMALLEST_SHARE, LesserShare
 
 
@@ -17,7 +17,11 @@ class DpsynOrder(AutoencoderOrder):
     gaussians: Annotated[int, Field(ge=1, le=32, description="Gaussians on the codes of each class.")] = 3
     em_rounds: Annotated[
         int,
-        Field(ge=1, le=64, description="Rounds of EM. The first finds the mean and covariance that they begin from."),
+        Field(
+            ge=1,
+            le=MOST_ROUNDS,
+            description="Rounds of EM. The first finds the mean and covariance that they begin from.",
+        ),
     ] = 8
     moments_precision_share: Annotated[
         float,

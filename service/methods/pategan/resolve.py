@@ -11,7 +11,9 @@ from service.methods.pategan.order import MOST_DEFAULT_TEACHERS, UNITS_OF_A_TEAC
 
 
 def check(order: PateganOrder, _schema: DeclaredSchema) -> None:
-    """The student sees records as they are: products of pairs are the critic's of other methods."""
+    """Student and generator have Adam, and the student sees records as they are: products of pairs are the critic's of other methods."""
+    if order.optimizer.kind != "adam":
+        raise InvalidOrder(Message("optimizer.kind: pategan has adam only"), where="optimizer.kind")
     if order.networks.pair_products:
         raise InvalidOrder(
             Message("networks.pair_products: the student of this method has none"), where="networks.pair_products"

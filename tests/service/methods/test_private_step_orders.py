@@ -42,20 +42,14 @@ def resolved(method: str, shape: ImageShape | TableShape, **knobs: Any) -> Any:
     return resolve_order(parse_order(ordered), units=5_000, shape=shape, budget=BUDGET)
 
 
-@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "dpacgan"])
+@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "dpacgan", "rdpcgan"])
 @pytest.mark.parametrize("name", FREE)
 def test_a_knob_leaves_the_price_order_as_it_is(name: str, method: str) -> None:
-    plain = price_order(resolved(method, IMAGE), BUDGET)
-    priced = price_order(resolved(method, IMAGE, private_step=FREE[name]), BUDGET)
+    shape = TABLE if method == "rdpcgan" else IMAGE
+    plain = price_order(resolved(method, shape), BUDGET)
+    priced = price_order(resolved(method, shape, private_step=FREE[name]), BUDGET)
     assert priced.events == plain.events
     assert priced == plain
-
-
-@pytest.mark.parametrize("name", FREE)
-def test_a_knob_leaves_the_price_of_rdpcgan_as_it_is(name: str) -> None:
-    assert price_order(resolved("rdpcgan", TABLE, private_step=FREE[name]), BUDGET) == price_order(
-        resolved("rdpcgan", TABLE), BUDGET
-    )
 
 
 @pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "rdpcgan"])

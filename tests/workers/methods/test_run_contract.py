@@ -15,6 +15,7 @@ import pytest
 
 import workers.methods
 from service.methods.catalogue import CATALOGUE, NAMES
+from service.methods.idpgan.price import RELEVANCE
 from service.samples.samplers import sampler_from_bundle
 from tests.catalogue import CASES, Case, case_of
 from tests.memory import Memory
@@ -76,6 +77,18 @@ def test_events_taken_are_events_priced_and_the_bundle_is_drawn_from(method: str
     draw_in_a_clean_folder(bundle, tmp_path)
     marked = make_release(case.order, Plan(case.events), case.source(), SecureRandom.from_test_seed(1))
     assert not marked.is_private
+
+
+@pytest.mark.parametrize(
+    ("method", "holds"), [case for case in CASES if "private_step" in CATALOGUE[case[0]].order.model_fields]
+)
+def test_a_knob_that_buys_is_paid_in_every_method_that_has_it(method: str, holds: Any) -> None:
+    """One that has it by inheritance took such orders, charged label counts and could not go on."""
+    case = case_of(method, holds, private_step={"importance": {"relevance": "bought", "groups": 2}})
+    plan = Counted(case.events)
+    assert RELEVANCE in {event.purpose for event in case.events} <= set(CATALOGUE[method].card.releases)
+    make_release(case.order, plan, case.source(), SecureRandom())
+    assert plan.taken == list(range(length(case)))
 
 
 def draw_in_a_clean_folder(bundle: bytes, folder: Path) -> None:

@@ -49,7 +49,8 @@ class Fourier:
         found = np.empty((records.most, len(self.offsets)), dtype=np.int32)
         size = self.scale * math.sqrt(2.0 / len(self.offsets))
         for rows, given in records.everything():
-            waves = torch.cos(torch.addmm(self.offsets, given.records, self.weights.T))
+            # Weights of a very narrow kernel are infinite, and a cosine of that is no number.
+            waves = torch.cos(torch.addmm(self.offsets, given.records, self.weights.T)).nan_to_num(0.0)
             found[rows] = torch.round(size * waves).to(torch.int32).cpu().numpy()
         return WholeVectors(found, self.longest)
 

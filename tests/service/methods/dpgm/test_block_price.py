@@ -10,6 +10,7 @@ import pytest
 from service.base.errors import InvalidOrder
 from service.domain.shapes import ImageShape, TableShape
 from service.methods.catalogue import CATALOGUE, parse_order
+from service.methods.dpgm.order import MOST_ROUNDS
 from service.methods.dpgm.price import CLUSTER_COUNTS, CLUSTER_MEANS
 from service.methods.dpsyn.price import LATENT_MOMENTS
 from service.methods.label_counts import LABEL_COUNTS
@@ -40,6 +41,15 @@ def test_each_round_and_each_step_is_on_the_list() -> None:
     assert listed(ordered("dpgm", clusters=1)) == [(CLUSTER_COUNTS, 1), (SAMPLED_STEPS, 7)]
     found = listed(ordered("dpsyn", em_rounds=5))
     assert found == [(LABEL_COUNTS, 1), (SAMPLED_STEPS, 7), (LATENT_MOMENTS, 5)]
+
+
+@pytest.mark.parametrize(("method", "knob"), [("dpgm", "cluster_rounds"), ("dpsyn", "em_rounds")])
+def test_as_many_rounds_as_the_knob_allows_can_be_paid(method: str, knob: str) -> None:
+    """32 and 64 were allowed, and refused at every price without a word on which knob."""
+    rounds = CLUSTER_MEANS if method == "dpgm" else LATENT_MOMENTS
+    assert (rounds, MOST_ROUNDS) in listed(ordered(method, **{knob: MOST_ROUNDS}))
+    with pytest.raises(InvalidOrder, match=f"{knob}: Input should be less than or equal to {MOST_ROUNDS}"):
+        ordered(method, **{knob: MOST_ROUNDS + 1})
 
 
 def test_clusters_and_gaussians_are_free() -> None:

@@ -8,11 +8,14 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian, get_sigma_gaussian
 
 from service.base.errors import InvalidOrder
+from service.domain.image_schema import parse_schema
+from service.methods.catalogue import check_order, parse_order
+from service.methods.interface import Modality
 from service.methods.pategan.order import PateganOrder
 from service.methods.pategan.price import events
 from service.methods.pategan.resolve import default_teachers
 from service.privacy.accounting import epsilon_of
-from tests.catalogue import case_of
+from tests.catalogue import SCHEMAS, case_of, ordered
 
 
 def order_of(steps: int, votes: int) -> PateganOrder:
@@ -53,3 +56,10 @@ def test_no_more_teachers_than_units() -> None:
         case_of("pategan", "table", teachers=401)
     with pytest.raises(InvalidOrder, match="pair_products"):
         case_of("pategan", "table", networks={"pair_products": 4})
+
+
+@pytest.mark.parametrize(("method", "holds"), [("pategan", "table"), ("gswgan", "image")])
+def test_an_optimizer_that_a_run_does_not_have_is_refused(method: str, holds: Modality) -> None:
+    """It was taken, and Adam ran."""
+    with pytest.raises(InvalidOrder, match="adam only"):
+        check_order(parse_order(ordered(method, optimizer={"kind": "sgd"})), parse_schema(SCHEMAS[holds]))

@@ -85,6 +85,14 @@ def test_clusters_are_found_that_are_apart() -> None:
     assert len(pairs) == 3
 
 
+def test_features_of_the_narrowest_kernel_are_no_longer_than_declared() -> None:
+    """Its weights are beyond float32: cosines that are no numbers became whole numbers of 2^31."""
+    rows, domain = table()
+    records = PlacedRecords(rows, domain, None, torch.device("cpu"))
+    whole = Fourier.drawn(records, features=8, kernel_width=1e-300, scale=256.0).of(records)
+    assert np.linalg.norm(whole.vectors.astype(np.float64), axis=1).max() <= whole.longest
+
+
 def test_shares_leave_out_what_may_be_noise_and_always_sum_to_one() -> None:
     shares = shares_of(np.array([[100.0, 300.0, 5.0], [-3.0, 4.0, 0.0], [-1.0, -2.0, -3.0]]), least=10.0)
     assert shares[0].tolist() == [0.25, 0.75, 0.0]

@@ -80,6 +80,12 @@ def test_papers_differ_in_their_optimizer_alone_and_clip_every_unit(
 def test_an_optimizer_that_is_ordered_stands() -> None:
     order = run_of("dpgan", published_as="ppgan", optimizer={"kind": "rmsprop"}).order
     assert order.optimizer.kind == "rmsprop"
+    slower = run_of("dpgan", published_as="ppgan", optimizer={"critic_learning_rate": 0.02}).order.optimizer
+    assert (slower.kind, slower.critic_learning_rate, slower.generator_learning_rate) == (
+        "sgd",
+        0.02,
+        0.1,
+    )  # it was Adam
 
 
 @pytest.mark.parametrize("method", ["ganobfuscator", "dpacgan"])

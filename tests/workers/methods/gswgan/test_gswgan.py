@@ -100,6 +100,27 @@ def test_two_clipped_matrices_are_never_further_apart_than_the_sensitivity(size:
         assert largest > 1.39, "the bound is reached: a discriminator may turn round without a unit"
 
 
+@pytest.mark.parametrize("clip_norm", [5e-324, 1e-321, 1e-300])
+def test_a_clip_norm_that_floats_cannot_divide_still_gets_its_noise(clip_norm: float) -> None:
+    """The smallest doubles have no 128 points of a grid between them: what came out was no number, or infinite where a slope stood alone."""
+    run = run_of(images_of(), clip_norm=clip_norm)
+    run.measure()
+    outputs: list[torch.Tensor] = []
+    real = gswgan.release
+
+    def release(private: PrivateSum, **noise: Any) -> tuple[torch.Tensor, ...]:
+        assert private.sensitivities[0] >= 1e-9
+        outputs.extend(real(private, **noise))
+        return tuple(outputs[-1:])
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gswgan, "release", release)
+        run.private_step()
+    (noisy,) = outputs
+    assert bool(noisy.isfinite().all())
+    assert len(noisy.unique()) > noisy.numel() / 2
+
+
 def test_short_matrices_are_left_as_they_are() -> None:
     matrix = torch.full((2, 3), 0.01)
     assert torch.equal(clip_jointly(matrix, clip_norm=1.0).values[0], matrix.double())
