@@ -70,6 +70,9 @@ class Setting:
 SETTINGS: dict[str, Setting] = {
     "deskewed mixture, corrected": Setting({"warm_start": DESKEWED}, steps=600),
     "nine tenths for the mixture": Setting({"warm_start": {**DESKEWED, "precision_share": 0.9}}, steps=300),
+    "deskewed mixture, corrected slowly": Setting(
+        {"warm_start": DESKEWED, "optimizer": {"generator_learning_rate": 5e-5}}, steps=600
+    ),
     "free samples, wide convolutions": Setting(
         {**WIDE, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}}, critic_steps=5
     ),
