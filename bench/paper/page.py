@@ -21,7 +21,7 @@ The tables of IDPGAN's paper (Acta Electronica Sinica 48(10), 2020) again. **Cla
 describes ([why](../../docs/explanation/idpgan.md)). **Honest** is measured here, at an ε that is the price of the events that ran (tight accounting, δ = 1e-5).
 Claimed and honest have other sizes, networks and classifiers: read down a column, not across.
 
-- Images are 14×14; 20,000 synthetic ones train a small network for three epochs, which is tested on 10,000 real ones. 512 units expected in a draw, two critic steps for
+- Images are 14×14; 20,000 synthetic ones train a small network for three epochs, which is tested on 10,000 real ones (the paper: a LeNet). 512 units expected in a draw, two critic steps for
   each generator step. The Inception score uses features of a small network trained on real images.
 - Poker Hand: 25,010 rows train, as many synthetic ones train a perceptron of one hidden layer for 20 epochs. Five critic steps for each generator step. The paper has a LeNet.
 - DPGAN is Xie et al. 2018, with bounded weights. The paper's DPGAN is WGAN-GP with one clip norm: the first row of Table 4. DPACGAN is Guo et al. 2018, with made-up public records; of rows it exists in this bench alone.
