@@ -9,11 +9,21 @@ import torch
 import torch.nn.functional as F
 
 from bench.fsdp.__main__ import table_4
-from bench.fsdp.classifier import Classifier, Setting, cross_entropy_gradients, noise_multiplier, trained
+from bench.fsdp.classifier import (
+    Classifier,
+    Setting,
+    Ticket,
+    cross_entropy_gradients,
+    events_of,
+    noise_multiplier,
+    trained,
+)
+from bench.fsdp.rest import of_cells, rows_of_the_table
 from service.methods.idpgan.knobs import OneGroup
 from service.methods.idpgan.private_step import PrivateStep
 from service.privacy.accounting import epsilon_of
 from service.privacy.events import SampledStepEvent
+from service.privacy.schedules import PolynomialDecay
 from workers.engines.held import HELD_ROUNDING, HeldGradients
 from workers.mechanism import DrawBounds
 from workers.mechanism.clipping import clip_and_sum
@@ -78,6 +88,35 @@ def test_it_learns_where_there_is_little_noise() -> None:
         setting, {"subspace": {"rank": 6, "every_steps": 5}}, records, labels, public=records[:5], sigma=0.05, seed=1
     )
     assert float((made.logits(records).argmax(dim=1) == labels).float().mean()) > 0.9
+
+
+def test_noise_that_falls_costs_the_epsilon_that_was_asked_for() -> None:
+    setting = Setting(2.0, 60, 2_500, decay=PolynomialDecay(end_ratio=0.5))
+    events = events_of(setting, 5_000, noise_multiplier(setting, 5_000))
+    assert sum(event.private_steps for event in events) == 60
+    assert len(events) > 5
+    assert 1.97 <= epsilon_of(events, delta=1e-5) <= 2.0
+
+
+def test_a_ticket_is_of_public_rows_and_what_it_leaves_out_is_zero() -> None:
+    records, labels = records_of(200)
+    ticket = Ticket(records[:100], labels[:100], 0.25, steps=5, batch=20)
+    made = [
+        trained(Setting(8.0, 2, 50, hidden=8), {}, rows, labels, public=records[:5], sigma=1.0, seed=1, ticket=ticket)
+        for rows in (records, torch.zeros_like(records))
+    ]
+    kept = [torch.cat([tensor.flatten() for tensor in one.parameters()]) != 0 for one in made]
+    assert 0.2 < float(kept[0].float().mean()) < 0.3
+    assert torch.equal(*kept), "whatever the private rows are"
+
+
+def test_cells_are_read_by_public_ranges() -> None:
+    rows = of_cells()
+    assert rows.records.shape == (400, 30)
+    assert rows.tests.shape == (169, 30)
+    assert float(rows.records.min()) >= 0.0
+    assert float(rows.records.max()) <= 1.0
+    assert {row.rows for row in rows_of_the_table(300)} == {"Fashion-MNIST", "MNIST", "breast cancer"}
 
 
 def test_table_4_prices_two_parts_with_all_noise_each_higher_than_one() -> None:

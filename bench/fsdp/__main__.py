@@ -3,7 +3,7 @@
     python -m bench.fsdp [--seeds 1] [--steps 300] [--batch 512] [--tables 3 4 5 survey] [--quick]
 
 MNIST at 14×14 (the paper: 28×28), a perceptron of 64 with tanh (the paper does not say), δ = 1e-5. Table 3: the rank k of the basis. Table 4:
-prices, no training. Table 5: what the parts are worth. `survey`: Table 5 of the survey of such methods (bench/fsdp/survey.py). Each training is a list of `sampled_step`s, calibrated to its ε. Writes the section
+prices, no training. Table 5: what the parts are worth. `survey`: Table 5 of the survey of such methods (bench/fsdp/survey.py; its rows of other data: bench/fsdp/rest.py). Each training is a list of `sampled_step`s, calibrated to its ε. Writes the section
 STEPSxBATCH of bench/results/fsdp.md after every training. Quick: Table 4 and one training of five steps; writes nothing.
 """
 

@@ -42,7 +42,4 @@ CLAIMS = (
     Claim("AdaDP, δ = 1e-4", "PCA and one hidden layer", 96.0, 1.4, {"scale": {}}, "scale from released gradients"),
     Claim("ADPPL", "two convolutions", 94.0, 1.0, {"importance": {}}, "by relevance of public rows"),
 )
-WITHOUT = (
-    "No row: DPLTH (76 % of Fashion-MNIST at ε = 0.4; masks of public rows are of generators here), dynamic budgets (93.2 % at ρ = 0.78 of zCDP; its "
-    "schedules are of generators here), noise by LRP on breast cancer in Wisconsin (94 % at ε = 1.1; 569 rows, another table)."
-)
+WITHOUT = "DPLTH (Fashion-MNIST), the dynamic budget and noise by LRP (breast cancers of Wisconsin) are in the section 300-rest: `python -m bench.fsdp.rest`."
