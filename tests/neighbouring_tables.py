@@ -39,6 +39,8 @@ def zeroed_out(table: EncodedTable, unit: int) -> EncodedTable:
 def with_rows_removed(table: EncodedTable, unit: int) -> EncodedTable:
     """n - 1 units have rows, the same n is declared."""
     starts = row_starts(table)
-    kept = np.delete(table.codes, np.s_[starts[unit] : starts[unit + 1]], axis=0)
+    gone = np.s_[starts[unit] : starts[unit + 1]]
+    kept = np.delete(table.codes, gone, axis=0)
+    places = {column: np.delete(within, gone) for column, within in table.places.items()}
     fewer = starts - np.where(np.arange(table.units + 1) > unit, starts[unit + 1] - starts[unit], 0)
-    return EncodedTable(kept, table.units, fewer, table.max_rows_per_unit)
+    return EncodedTable(kept, table.units, fewer, table.max_rows_per_unit, places)

@@ -18,9 +18,10 @@ import torch
 from service.methods.catalogue import CATALOGUE
 from tests.catalogue import CASES, Case, case_of
 from tests.exact_changes import squared_change
-from workers.encoding.table import ABSENT
+from tests.neighbouring_tables import with_rows_removed, zeroed_out
 from workers.hooks import Hooks
 from workers.mechanism import PrivateSum, noise
+from workers.mechanism.image_moments import NO_CELL
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.interface import run_class
 from workers.plan import Plan
@@ -42,6 +43,8 @@ ELSEWHERE = {
 HERE = [(method, holds) for method, holds in CASES if method not in ELSEWHERE]
 CLOSER = {"idpgan", "marginals", "mixture", "dpgm", "dpsyn", "rdpcgan", "pategan", "gswgan"}
 """Those that have tests over neighbours of their own, which are quick."""
+VMAPPED = {"dpacgan"}
+"""Its gradients take their time."""
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -73,24 +76,35 @@ class Ear:
         return release
 
 
-class Without:
-    """The case's source without one unit: its row is a null record, its image one of no class."""
+class Given:
+    """The case's source with so many records for each unit; or the same without one unit, whose records are null or are gone."""
 
-    def __init__(self, case: Case) -> None:
-        self.source = case.source()
+    def __init__(self, case: Case, *, each: int, without: bool) -> None:
+        self.source, self.each, self.without = case.source(), each, without
         self.holds_images = self.source.holds_images
 
     def table(self, **how: Any) -> Any:
         table, domain = self.source.table(**how)
-        codes = table.codes.copy()
-        codes[CHANGED] = ABSENT
-        return GivenTable(replace(table, codes=codes), domain).table(**how)
+        if self.each > 1:
+            table = replace(table, units=len(table.codes) // self.each, unit_starts=self.starts(len(table.codes)))
+            table = replace(table, max_rows_per_unit=self.each)
+        if self.without:
+            table = with_rows_removed(table, CHANGED) if self.each > 1 else zeroed_out(table, CHANGED)
+        return GivenTable(table, domain).table(**how)
 
     def images(self) -> Any:
         images = self.source.images()
-        pixels, labels = images.pixels.copy(), images.labels.copy()
-        pixels[CHANGED], labels[CHANGED] = 0, -1
-        return GivenImages(replace(images, pixels=pixels, labels=labels)).images()
+        if self.each > 1:
+            images = replace(images, unit_starts=self.starts(len(images.labels)), max_images_per_unit=self.each)
+        if self.without:
+            pixels, labels = images.pixels.copy(), images.labels.copy()
+            own = slice(CHANGED * self.each, (CHANGED + 1) * self.each)
+            pixels[own], labels[own] = 0, NO_CELL
+            images = replace(images, pixels=pixels, labels=labels)
+        return GivenImages(images).images()
+
+    def starts(self, records: int) -> Any:
+        return np.arange(0, records + 1, self.each, dtype=np.int64)
 
     def values(self, names: Any) -> Any:
         raise TypeError(f"no generator reads {names} as they are")
@@ -104,12 +118,13 @@ def whole_run(case: Case, source: Any) -> tuple[Any, Any]:
     return run, run.finish(Hooks())
 
 
+@pytest.mark.parametrize("each", [1, 2])
 @pytest.mark.parametrize(
     ("method", "holds"),
-    [pytest.param(*case, marks=pytest.mark.slow if case[0] in CLOSER else ()) for case in HERE],
+    [pytest.param(*case, marks=pytest.mark.slow if case[0] in CLOSER | VMAPPED else ()) for case in HERE],
 )
 def test_one_unit_moves_every_sum_by_at_most_its_sensitivity_and_nothing_public(
-    method: str, holds: Any, monkeypatch: pytest.MonkeyPatch
+    method: str, holds: Any, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     knobs = dict(KNOBS.get(method, {}))
     if "sampling_probability" in CATALOGUE[method].order.model_fields:
@@ -118,10 +133,10 @@ def test_one_unit_moves_every_sum_by_at_most_its_sensitivity_and_nothing_public(
     run_class(case.order)  # its modules are loaded before they are listened to
     with monkeypatch.context() as patched:
         first = Ear(patched)
-        run, made = whole_run(case, case.source())
+        run, made = whole_run(case, Given(case, each=each, without=False))
     with monkeypatch.context() as patched:
         second = Ear(patched, first.outputs)
-        other, again = whole_run(case, Without(case))
+        other, again = whole_run(case, Given(case, each=each, without=True))
 
     assert run.plan.position == other.plan.position == sum(event.count for event in case.events)
     assert len(first.sums) == len(second.sums) >= 2
@@ -130,7 +145,7 @@ def test_one_unit_moves_every_sum_by_at_most_its_sensitivity_and_nothing_public(
         for change, sensitivity in zip(squared_change(full, without), full.sensitivities, strict=True):
             assert change <= Fraction(sensitivity) ** 2
             moved = max(moved, change / Fraction(sensitivity) ** 2)
-    assert moved > 0.5  # the unit was read at all
+    assert moved > 0.2  # the unit was read at all
 
     ours, theirs = run.checkpoint(), other.checkpoint()
     assert ours.values == theirs.values
