@@ -18,7 +18,8 @@ from bench.fsdp.classifier import (
     noise_multiplier,
     trained,
 )
-from bench.fsdp.rest import of_cells, rows_of_the_table
+from bench.fsdp.rest import of_cells, page, rows_of_the_table
+from bench.pages import RESULTS
 from service.methods.idpgan.knobs import OneGroup
 from service.methods.idpgan.private_step import PrivateStep
 from service.privacy.accounting import epsilon_of
@@ -110,13 +111,25 @@ def test_a_ticket_is_of_public_rows_and_what_it_leaves_out_is_zero() -> None:
     assert torch.equal(*kept), "whatever the private rows are"
 
 
-def test_cells_are_read_by_public_ranges() -> None:
+def test_cells_are_scaled_by_ranges_of_all_rows_and_the_table_says_that_no_epsilon_pays_for_them() -> None:
     rows = of_cells()
     assert rows.records.shape == (400, 30)
     assert rows.tests.shape == (169, 30)
     assert float(rows.records.min()) >= 0.0
     assert float(rows.records.max()) <= 1.0
-    assert {row.rows for row in rows_of_the_table(300)} == {"Fashion-MNIST", "MNIST", "breast cancer"}
+    # Both ends of every column are reached: a range is that of some two rows.
+    every = torch.cat([rows.records, rows.tests])
+    assert float(every.min(dim=0).values.max()) < 0.03
+    assert float(every.max(dim=0).values.min()) > 0.97
+    table = rows_of_the_table(300)
+    assert {row.rows for row in table} == {"Fashion-MNIST", "MNIST", "breast cancer"}
+    kept = (RESULTS / "fsdp.md").read_text(encoding="utf-8")
+    head, *_, first, second = page(300, [(row, [1.0]) for row in table]).splitlines()
+    assert "not public" in head
+    assert head.split("one thread")[1].split(". ", 1)[1] in kept
+    for line in (first, second):
+        assert "ε without the ranges" in line
+        assert line.rsplit("|", 2)[1] in kept
 
 
 def test_table_4_prices_two_parts_with_all_noise_each_higher_than_one() -> None:

@@ -178,7 +178,11 @@ def _missing(runs: list[Row]) -> str:
     absent = [_words(data, cell) for data, cell, group in groups if not group]
     seeds = min((len(group) for _, _, group in groups if group), default=0)
     text = f"## What is not there yet\n\nThe least number of seeds of a cell that was run is {seeds}. "
-    return text + ("Every cell of Tables 1 to 3 was run.\n" if not absent else f"Not run: {'; '.join(absent)}.\n")
+    return text + (
+        "Every cell that the paper has in Tables 1 to 3 was run.\n"
+        if not absent
+        else f"Not run: {'; '.join(absent)}.\n"
+    )
 
 
 def _words(data: str, cell: Cell) -> str:

@@ -3885,6 +3885,19 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_RAPPOR}::test_a_permanent_response_under_other_settings_is_of_other_coins",),
     ),
     Bug(
+        "rounding makes the ε of OUE larger than what was asked for",
+        (
+            (
+                "imprimatur/local/oue.py",
+                "max(at_least(1 / (Fraction(below) + 1)), at_least(1.0 / (math.exp(epsilon) + 1.0)))",
+                "at_least(1.0 / (math.exp(epsilon) + 1.0))",
+            ),
+        ),
+        (
+            "tests/imprimatur/local/test_local_oue.py::test_rounding_never_makes_epsilon_larger_and_changes_no_coins_without_need",
+        ),
+    ),
+    Bug(
         "memoised coins of OUE are the same for every setting",
         (("imprimatur/local/oue.py", "{self.flip_part} {digest_of(self.values)}", "permanent"),),
         ("tests/imprimatur/local/test_local_oue.py::test_a_report_under_other_settings_is_of_other_coins",),

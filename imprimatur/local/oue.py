@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from imprimatur.local.coins import WHOLE, PermanentCoins, at_least, check_secret, digest_of, fresh, new_secret
@@ -12,6 +13,8 @@ from imprimatur.local.estimates import Estimates, InvalidReport, add_bits, bits_
 MOST_VALUES = 100_000
 LARGEST_EPSILON = 40.0
 """Beyond it the coins of a bit, multiples of 2^-64, would be coarse."""
+_DIGITS = Context(prec=60)
+"""In which exp and ln are correctly rounded: more than coins have."""
 
 
 class OUE:
@@ -26,8 +29,8 @@ class OUE:
             raise ValueError(f"give 2 to {MOST_VALUES} different values")
         if not 0.0 < epsilon <= LARGEST_EPSILON:
             raise ValueError(f"epsilon is above 0 and at most {LARGEST_EPSILON:g}")
-        self.flip_part = at_least(1.0 / (math.exp(epsilon) + 1.0))
-        if self.flip_part >= WHOLE // 2:
+        self.flip_part = _flip_part(epsilon)
+        if self.flip >= 0.5:
             raise ValueError("with so small an epsilon reports say nothing")
         self._place = {value: place for place, value in enumerate(self.values)}
         self.purpose = f"oue {self.flip_part} {digest_of(self.values)}{question and ' '}{question}"
@@ -41,8 +44,11 @@ class OUE:
 
     @property
     def epsilon(self) -> float:
-        """The ε of one report, and of all reports of one value where they are memoised, by the coins that are really tossed."""
-        return math.log((WHOLE - self.flip_part) / self.flip_part)
+        """The ε of one report, and of all reports of one value where they are memoised, by the coins that are really tossed; rounded up."""
+        ratio = _DIGITS.divide(WHOLE - self.flip_part, self.flip_part).next_plus(_DIGITS)
+        exact = ratio.ln(_DIGITS).next_plus(_DIGITS)
+        found = float(exact)
+        return found if Decimal(found) >= exact else math.nextafter(found, math.inf)
 
     def __str__(self) -> str:
         return (
@@ -86,6 +92,15 @@ class OUE:
         """The standard deviation of the estimated count of a value that `count` of `reports` reports are about."""
         own, other = 0.25, self.flip * (1.0 - self.flip)
         return math.sqrt(count * own + (reports - count) * other) / (0.5 - self.flip)
+
+
+def _flip_part(epsilon: float) -> int:
+    """The least multiple of 2^-64 that is no less than 1/(e^ε + 1): an ε that is larger than what was asked for would break the promise.
+
+    That of the float, as earlier versions had it, where it is large enough: with another one, memoised reports would be drawn anew.
+    """
+    below = _DIGITS.exp(Decimal(epsilon)).next_minus(_DIGITS)
+    return max(at_least(1 / (Fraction(below) + 1)), at_least(1.0 / (math.exp(epsilon) + 1.0)))
 
 
 class OueReporter:

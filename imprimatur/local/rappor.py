@@ -32,6 +32,8 @@ from imprimatur.local.estimates import (
 
 MOST_BITS, MOST_COHORTS = 4_096, 1_024
 MOST_CANDIDATES = 1_000
+LEAST_DIFFERENCE = 1e-9
+"""Between the chances of a 1 where the filter has the bit and where it has not: with less, floats could not tell how far off counts are."""
 LASSO_STDS = 2.0
 """The penalty, in standard deviations of a candidate's product with pure noise: what lies below it is set to zero."""
 
@@ -61,8 +63,11 @@ class Rappor:
             raise ValueError(
                 "f lies between 0, where a value could be read off many reports, and 1, where reports say nothing"
             )
-        if not 0.0 <= self.p < self.q <= 1.0 or nearest(self.p) == nearest(self.q):
-            raise ValueError("0 ≤ p < q ≤ 1, and not so near that reports say nothing")
+        if not 0.0 <= self.p < self.q <= 1.0:
+            raise ValueError("0 ≤ p < q ≤ 1")
+        one, zero = self.chances
+        if one - zero < LEAST_DIFFERENCE:
+            raise ValueError("p < q lie so near each other, or f so near 1, that reports say nothing")
         if not 1 <= self.cohorts <= MOST_COHORTS:
             raise ValueError(f"1 to {MOST_COHORTS} cohorts")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
 
 import pytest
 
 from imprimatur.local import OUE, InvalidReport
-from imprimatur.local.coins import WHOLE
+from imprimatur.local.coins import WHOLE, at_least
 from imprimatur.local.estimates import bits_of
 
 VALUES = [f"value {place}" for place in range(16)]
@@ -49,7 +50,22 @@ def test_no_report_is_more_likely_than_epsilon_allows(epsilon: float) -> None:
 
     worst = max(chance(r, a) / chance(r, b) for r in product((0, 1), repeat=3) for a in range(3) for b in range(3))
     assert math.log(worst) == pytest.approx(oue.epsilon, rel=1e-12)
-    assert oue.epsilon <= epsilon * (1.0 + 1e-12)
+    assert oue.epsilon <= epsilon
+
+
+def test_rounding_never_makes_epsilon_larger_and_changes_no_coins_without_need() -> None:
+    digits, raised = Context(prec=100), 0
+    for epsilon in (*(10.0**power for power in range(-12, 1)), *(k / 20 for k in range(1, 401)), 7 / 3, 1e-15, 40.0):
+        oue = OUE(["a", "b"], epsilon)
+        true = digits.ln(digits.divide(WHOLE - oue.flip_part, oue.flip_part))
+        assert true <= Decimal(oue.epsilon) <= Decimal(epsilon), epsilon
+        assert oue.epsilon >= epsilon * (1.0 - max(1e-15 / epsilon, 2.0**-63 * math.exp(epsilon))), epsilon
+        assert oue.std(100) > 0.0
+        of_the_float = at_least(1.0 / (math.exp(epsilon) + 1.0))
+        if oue.flip_part != of_the_float:
+            raised += 1
+            assert digits.ln(digits.divide(WHOLE - of_the_float, of_the_float)) > Decimal(epsilon)
+    assert raised > 50, "without more than floats the sentence would be false"
 
 
 def test_the_same_value_is_the_same_report_and_another_device_has_another() -> None:
@@ -81,7 +97,7 @@ def test_a_list_of_values_is_checked(values: list[str]) -> None:
         OUE(values, 1.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 41.0, 1e-18])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 41.0, 1e-18, 1e-16, 5e-324])
 def test_an_epsilon_is_checked(epsilon: float) -> None:
     with pytest.raises(ValueError, match="epsilon"):
         OUE(["a", "b"], epsilon)

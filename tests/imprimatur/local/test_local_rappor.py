@@ -198,6 +198,8 @@ def test_a_malformed_report_is_not_counted(report: Any) -> None:
         {"p": 0.8},
         {"q": math.nan},
         {"p": 1e-30, "q": 2e-30},
+        {"f": 1.0 - 1e-16},
+        {"p": 0.5, "q": math.nextafter(0.5, 1.0)},
         {"hashes": 129},
         {"cohorts": 0},
         {"bits": 0},
