@@ -118,6 +118,11 @@ class Idpgan(ABC):
                 smallest=self.adaptive.smallest, largest=self.adaptive.largest, bins=self.adaptive.bins
             )
 
+    @property
+    def steps_before(self) -> int:
+        """Private steps of the plan that come before the critic's first."""
+        return 0
+
     def measure(self) -> None:
         """All private releases before the first step: noisy label counts, which say how frequent the labels of fakes are.
 
@@ -152,7 +157,8 @@ class Idpgan(ABC):
         noise = self.plan.take_sampled_step(
             sampling_probability=self.sampling_probability, histogram=False if rule is None else None
         )
-        self.step.prepare(self.plan.steps_done, self.critic, self._generated)
+        # The step's own number, from 0: its event is taken already.
+        self.step.prepare(self.plan.steps_done - 1 - self.steps_before, self.critic, self._generated)
         # S ~ Poisson(q); it may be empty and the step is like any other: noise only.
         drawn = poisson_sample(
             units=self.units, sampling_probability=self.sampling_probability, randomness=self.randomness

@@ -82,6 +82,11 @@ class CodedTables(TableIdpgan):
             decoder=make_decoder(knobs.latent, free, hidden=knobs.hidden, layers=knobs.layers),
         )
 
+    @property
+    def steps_before(self) -> int:
+        """The autoencoder's."""
+        return self.knobs.steps
+
     def critic_step(self) -> None:
         """The next private step: the autoencoder's while it has any left."""
         if self.plan.steps_done >= self.knobs.steps:

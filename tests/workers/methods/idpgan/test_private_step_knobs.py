@@ -24,10 +24,12 @@ from workers.encoding.images import EncodedImages
 from workers.encoding.table import ABSENT, EncodedTable
 from workers.engines.held import HeldGradients
 from workers.hooks import UNATTENDED
-from workers.mechanism import DrawBounds
+from workers.mechanism import DrawBounds, sampling
 from workers.mechanism.noise import allocate
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan import training
+from workers.methods.idpgan.step_knobs import columns
+from workers.methods.idpgan.step_knobs import step as shaped
 from workers.methods.idpgan.step_knobs.bought import relevance_sum
 from workers.methods.idpgan.step_knobs.step import ShapedStep
 from workers.methods.idpgan.step_knobs.subspace import Subspace, funk_svd
@@ -186,6 +188,48 @@ def test_a_run_goes_on_where_its_checkpoint_was_taken(name: str) -> None:
     assert later.step.shapes == run.step.shapes
     later.critic_step()
     assert later.plan.steps_done == 4
+
+
+@pytest.mark.parametrize(("every", "looks"), [(100, [0]), (2, [0, 2, 4])])
+def test_generated_relevance_is_looked_at_before_the_first_step_and_as_often_as_ordered(
+    every: int, looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events are taken first, so the first look once came at step `every_steps`: an order of fewer steps had none. A resumed run looks when one that never stopped does."""
+    monkeypatch.setitem(KNOBS, "importance", {"importance": {"groups": 3, "every_steps": every}})
+    found: list[int] = []
+    drawn_with: list[torch.Tensor] = []
+    run = begin("importance", make_table())
+
+    def relevance_of(*given: Any) -> torch.Tensor:
+        found.append(run.plan.steps_done - 1)
+        return columns.relevance_of(*given)
+
+    def poisson_sample(**given: Any) -> np.ndarray:
+        drawn_with.append(run.step.tensors()["step_map.relevance"].clone())
+        return sampling.poisson_sample(**given)
+
+    monkeypatch.setattr(shaped, "relevance_of", relevance_of)
+    monkeypatch.setattr(training, "poisson_sample", poisson_sample)
+    for _ in range(3):
+        run.critic_step()
+    saved = run.checkpoint()
+    run = begin("importance", make_table(), measured=False)
+    run.restore(saved)
+    for _ in range(2):
+        run.critic_step()
+    assert found == looks
+    assert not any(torch.equal(relevance, torch.ones_like(relevance)) for relevance in drawn_with)
+
+
+@pytest.mark.parametrize("source", ["released", "random"])
+def test_the_first_basis_is_of_public_coins_and_the_next_comes_with_its_step(source: str) -> None:
+    run = begin("subspace", make_table(), private_step={"subspace": {"rank": 3, "every_steps": 2, "source": source}})
+    assert isinstance(run.step.map, Subspace)
+    first, same = run.step.map.bases[0].clone(), []
+    for _ in range(3):
+        run.critic_step()
+        same.append(torch.equal(run.step.map.bases[0], first))
+    assert same == [True, True, False]
 
 
 def test_bought_relevance_is_charged_before_it_is_read() -> None:

@@ -24,6 +24,8 @@ from workers.hooks import Hooks
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import labels
 from workers.methods.idpgan import training
+from workers.methods.idpgan.step_knobs import columns
+from workers.methods.idpgan.step_knobs import step as shaped
 from workers.methods.rdpcgan import coded
 from workers.methods.rdpcgan.coded import CodedTables
 from workers.plan import Plan
@@ -158,6 +160,21 @@ def test_its_critic_has_the_knobs_of_the_private_step_by_events_that_are_priced(
     made: Any = make_release(case.order, plan, case.source(), SecureRandom(), Hooks())
     assert plan.steps_done == case.order.progress_steps
     assert all(bool(tensor.isfinite().all()) for tensor in made.generator.parameters())
+
+
+def test_its_critic_looks_at_relevance_before_its_own_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its steps were counted from the autoencoder's first."""
+    run = run_of(order_for(0.5, private_step={"importance": {"groups": 2}}), random_table(UNITS, 1))
+    looks: list[int] = []
+
+    def relevance_of(*given: Any) -> torch.Tensor:
+        looks.append(run.plan.steps_done)
+        return columns.relevance_of(*given)
+
+    monkeypatch.setattr(shaped, "relevance_of", relevance_of)
+    for _ in range(6):
+        run.critic_step()
+    assert looks == [4]  # at the event of the critic's first step, which comes after three of the autoencoder
 
 
 @pytest.mark.parametrize("condition", ["colour", None])

@@ -80,7 +80,10 @@ class ShapedStep:
         return ClipGroups(tuple(groups), tuple(clip_norms))
 
     def prepare(self, step: int, critic: nn.Module, generated: Callable[[], Tensor]) -> None:
-        """Before a step's rows are read, from what is public. Records are generated where their relevance is due."""
+        """Before a step's rows are read, from what is public. Records are generated where their relevance is due.
+
+        step: of the critic's own, from 0.
+        """
         self.map.prepare(step, list(critic.parameters()))
         if isinstance(self.map, Columns) and self.map.is_due(step):
             self.map.take(relevance_of(critic, generated()).mean(dim=0))
