@@ -20,6 +20,7 @@ from imprimatur.frame_columns import frame_of
 from imprimatur.frame_schemas import accepted, agreed_schema, ask_whose_rows, check_columns, refuse_draft, with_target
 from imprimatur.person_columns import header_of
 from imprimatur.preflight import check_before_paying, check_known_budget, check_name
+from imprimatur.public_starts import CHOICE, IN_CANDIDATES
 from imprimatur.replies import Declaration
 from imprimatur.tables import PANDAS, POLARS, read_parquet
 
@@ -96,6 +97,8 @@ def publish(
     if asked is None and wanted.get("epsilon") is None:
         raise invalid("budget_epsilon", "give the ε of the table's budget as budget_epsilon=: the order names none")
     _refuse_query(table, options)
+    if options.get("public") is not None and wanted.get("method") == CHOICE:
+        raise invalid("public", f"{IN_CANDIDATES}; public= is for an order that is no choice")
     made = _table_of(table, schema, target, options, accept_draft=accept_draft)
     whole = asked or wanted["epsilon"] + epsilon_to_buy(made.schema)
     check_before_paying(made.schema, where=options.get("where"), rows=rows)

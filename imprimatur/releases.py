@@ -27,6 +27,7 @@ from imprimatur.formats import chosen_format, invalid
 from imprimatur.naming import id_among, whole_id
 from imprimatur.preflight import check_writable
 from imprimatur.progress import bar
+from imprimatur.public_starts import public_datasets, with_ids
 from imprimatur.replies import ENDED, Json, Quote, SampleFormat
 from imprimatur.steps import Ask, Give, Pause, Work, heard, listed, mapped, told, until
 from imprimatur.streams import Saving
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 ENDED_WITHOUT = ("failed", "voided")
-PUBLIC_DATASET = "public_dataset"
-"""The knob of orders that names another dataset."""
 RowsT = TypeVar("RowsT")
 
 
@@ -51,7 +50,7 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         """The price of an order, whether it fits, and how exact its result will be; reserves nothing. `quote(epsilon=2)` is `quote({"epsilon": 2})`.
 
         `public_dataset`: id, name or beginning of the id of another dataset, declared public, that the generator is trained on first, without a
-        price (`method="idpgan"`); the rows of that one have no protection.
+        price (`method="idpgan"`); the rows of that one have no protection. `method="choose"`: its candidates may name it.
         `want={"group": 200, "within": 0.1}` or `want={"two_way_tv": 0.05}` instead of an ε: the least that gives it is quoted, and `wanted` says so.
         """
         path = f"/v1/datasets/{(yield from self._dataset_id(dataset))}/quotes"
@@ -91,8 +90,10 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
 
     def _with_ids(self, order: Json) -> Steps[Json]:
         """An order may name another dataset as every call does; the service takes its id."""
-        named = order.get(PUBLIC_DATASET)
-        return order if named is None else {**order, PUBLIC_DATASET: (yield from self._dataset_id(named))}
+        ids: dict[str, str] = {}
+        for named in public_datasets(order):
+            ids[named] = yield from self._dataset_id(named)
+        return with_ids(order, ids)
 
     def release(self, release: Named) -> Steps[ReleaseT]:
         """How far one release is: its state, order, price and progress, and why it failed if it did."""

@@ -12,6 +12,7 @@ import typer
 
 from imprimatur.cli.output import Exit, Failure
 from imprimatur.declarations import PURCHASE
+from imprimatur.public_starts import CHOICE, IN_CANDIDATES, KNOB
 
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="ε of this release.")]
 ShareOf = Annotated[
@@ -33,7 +34,8 @@ PublicStart = Annotated[
         "--public-start",
         metavar="DATASET",
         help="Id, name or beginning of the id of a dataset that was uploaded with --public, of the same columns or images. The generator is trained "
-        "on it first, without a price, and may repeat its rows. The method is idpgan unless --method names another.",
+        "on it first, without a price, and may repeat its rows. The method is idpgan unless --method names another; not of choose, whose candidates "
+        "name it.",
     ),
 ]
 STARTS_PUBLIC = "idpgan"
@@ -93,7 +95,7 @@ def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dic
     if given.get("share") is not None:
         given["share"] = _share(given["share"])
     document |= {name: value for name, value in given.items() if value is not None}
-    if document.get("public_dataset") is not None and document["method"] == "auto":
+    if document.get(KNOB) is not None and document["method"] == "auto":
         document["method"] = STARTS_PUBLIC
     for knob in knobs or []:
         name, equals, text = knob.partition("=")
@@ -106,6 +108,8 @@ def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dic
             if not isinstance(place, dict):
                 raise typer.BadParameter(f"{parent!r} in {knob!r} has no knobs of its own", param_hint="--set")
         place[last] = _value(text)
+    if document["method"] == CHOICE and document.get(KNOB) is not None:
+        raise typer.BadParameter(IN_CANDIDATES, param_hint="--public-start")
     if not {"epsilon", "share", "want"} & document.keys() and document["method"] != PURCHASE["method"]:
         raise typer.BadParameter(
             "give --epsilon, such as 1, or --share, such as 0.25", param_hint="--epsilon / --share"

@@ -44,6 +44,7 @@ from imprimatur.cli.output import (
 from imprimatur.cli.progress import follow
 from imprimatur.declarations import HOLD_ANSWERS
 from imprimatur.naming import name_of
+from imprimatur.public_starts import public_datasets
 from imprimatur.wording import estimate_in_words
 
 if TYPE_CHECKING:
@@ -278,9 +279,15 @@ def _after(found: Release) -> str:
 
 
 def _begins(order: Mapping[str, Any]) -> dict[str, str]:
-    """The public rows that an order begins from."""
-    public = order.get("public_dataset")
-    return {} if public is None else {"begins from": f"public rows of {public}: no price, and no protection for them"}
+    """The public rows that an order begins from, or some of its candidates, counted from 0."""
+    found = public_datasets(order)
+    if not found:
+        return {}
+    each = [
+        f"public rows of {public}" + (f" (of candidates: {', '.join(map(str, places))})" if places else "")
+        for public, places in found.items()
+    ]
+    return {"begins from": f"{', '.join(each)}: no price, and no protection for them"}
 
 
 def _takes(estimate: Estimate | None) -> dict[str, str]:

@@ -158,6 +158,8 @@ def test_everything_that_can_be_known_before_is_said_before(frame, small_csv, sm
     refused("nowhere.csv", small_schema, match="there is no file")
     refused(str(small_csv), match="imprimatur schema draft")
     refused([1], match="a list is not a table")
+    choice = {"method": "choose", "candidates": [{"method": "idpgan"}]}
+    refused(booleans, None, "name the dataset in each candidate", order=choice, public=booleans)
     with pytest.raises(InvalidInput, match="give the ε of the table"):
         imprimatur.publish(small_csv, small_schema, {"share": 0.5})
     with pytest.raises(InvalidInput, match="the order says ε = 2 and epsilon= says 3"):

@@ -99,6 +99,11 @@ def test_two_frames_are_published_in_one_call(client, stack, api_key, tmp_path):
     with pytest.raises(InvalidInput, match="none of your datasets of this id is declared public"):
         client.quote(public, {**named, "public_dataset": private})
 
+    ticket = {**{knob: value for knob, value in ORDER.items() if knob != "epsilon"}, "method": "idpgan"}
+    candidates = [{**ticket, "public_dataset": name} for name in ("public", public.id[:8])]
+    chosen = client.quote(private, {"method": "choose", "epsilon": 1.0, "target": "colour", "candidates": candidates})
+    assert [each["public_dataset"] for each in chosen["order"]["candidates"]] == [public.id] * 2
+
     told = subprocess.run(
         [sys.executable, "-m", "imprimatur.cli", "quote", private.name, "--epsilon", "1", "--public-start", "public"],
         env={

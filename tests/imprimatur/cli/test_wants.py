@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
 import typer
 
 from imprimatur.cli.order_options import build_order, read_want, said_again
-from imprimatur.cli.releases import _after
+from imprimatur.cli.releases import _after, _begins
+from imprimatur.releases import ReleaseOperations
 from imprimatur.replies import Budget, Quote
 
 COUNTS = {
@@ -51,6 +53,59 @@ def test_what_a_quote_says_to_do_next_is_the_order_that_it_was_of():
         *("--set", "noise_decay.kind=periodic"),
     ]
     assert said_again(None, None, method="auto", steps=None) == ""
+
+
+CHOICE = {
+    "method": "choose",
+    "epsilon": 1,
+    "candidates": [{"method": "idpgan"}, *({"method": "idpgan", "public_dataset": "older"} for _ in range(2))],
+}
+
+
+def test_a_quote_of_a_choice_says_which_candidates_begin_from_public_rows():
+    said = _begins(CHOICE)["begins from"]
+    assert said == "public rows of older (of candidates: 1, 2): no price, and no protection for them"
+    said = _begins({"method": "idpgan", "public_dataset": "older"})["begins from"]
+    assert said == "public rows of older: no price, and no protection for them"
+    assert _begins({"method": "choose", "candidates": [{"method": "marginals"}]}) == {}
+
+
+@pytest.mark.parametrize("wrong", [None, "older", ["older"], 7])
+def test_what_are_no_candidates_is_left_to_the_service_to_refuse(wrong):
+    assert _begins({"method": "choose", "candidates": wrong}) == {}
+
+
+def test_a_dataset_is_named_in_candidates_as_everywhere():
+    asked = []
+
+    class Known:
+        def _dataset_id(self, named):
+            yield from ()
+            asked.append(named)
+            return f"the id of {named}"
+
+    def sent(order):
+        steps = ReleaseOperations._with_ids(Known(), order)
+        with pytest.raises(StopIteration) as done:
+            next(steps)
+        return done.value.value
+
+    found = sent(CHOICE)
+    assert [each.get("public_dataset") for each in found["candidates"]] == [None, *["the id of older"] * 2]
+    assert asked == ["older"], "asked once"
+    assert CHOICE["candidates"][1]["public_dataset"] == "older", "what the caller holds stays"
+    assert sent({"epsilon": 1, "public_dataset": "older"})["public_dataset"] == "the id of older"
+    assert sent({"epsilon": 1, "candidates": "older"}) == {"epsilon": 1, "candidates": "older"}
+
+
+def test_a_choice_names_public_rows_in_its_candidates_alone():
+    for typed in ({"method": "choose"}, {"method": "auto", "order": json.dumps(CHOICE)}):
+        given = {"method": typed["method"], "public_dataset": "older", "epsilon": 1.0}
+        with pytest.raises(typer.BadParameter, match="name the dataset in each candidate"):
+            build_order(typed.get("order"), None, **given)
+    with pytest.raises(typer.BadParameter, match="name the dataset in each candidate"):
+        build_order(json.dumps(CHOICE), ["public_dataset=older"], method="auto")
+    assert build_order(json.dumps(CHOICE), None, method="auto") == CHOICE
 
 
 @pytest.mark.parametrize(
