@@ -34,7 +34,7 @@ def alarm(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def terminated() -> Iterator[None]:
-    """SIGTERM raises `SystemExit` within, once: whoever sends it again does not break off what is done about it."""
+    """SIGTERM raises `SystemExit` within, once: a second one does not break off what is done about it."""
 
     def end(number: int, _frame: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

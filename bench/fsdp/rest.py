@@ -4,7 +4,8 @@
 
 DPLTH: private clothes, a ticket of public digits. Dynamic budget: noise that falls from step to step, on private digits. Relevance on the
 breast cancers of Wisconsin, which scikit-learn ships (569 rows; 400 are trained on), and public rows made up within their ranges. These
-ranges are minimum and maximum of the rows themselves: nobody may declare them, and ε leaves them out. The classifier of bench/fsdp. Writes the section STEPS-rest of bench/results/fsdp.md after every training.
+ranges are minimum and maximum of the rows themselves: no one may declare them, and ε leaves them out. The classifier of bench/fsdp.
+Writes the section STEPS-rest of bench/results/fsdp.md after every training.
 """
 
 from __future__ import annotations
