@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -33,6 +35,8 @@ WORK_HERE = 500_000_000
 WORK_OF_A_CHILD = 20_000_000_000
 CHILD_CPU_SECONDS = 60
 CHILD_SECONDS = 90.0
+OUT_OF_TIME_SECONDS = 300.0
+"""How long an order whose child the clock ended is refused without another: it would hold the slow turn again, and a busy machine must not refuse it for ever."""
 CHILD_MEMORY_BYTES = 4 << 30
 """Address space; the largest list of noise levels on the largest grid takes about 1 GiB."""
 
@@ -46,8 +50,8 @@ class _OutOfTime(Exception):
     """The clock ended a child, which says nothing of how much work its price is."""
 
 
-_refused: BoundedCache[str] = BoundedCache(1 << 20)
-"""What was said, by the hash of a job: what was too much work once always is. An error that is raised again and again would hold the frames of every time."""
+_refused: BoundedCache[tuple[str, float]] = BoundedCache(1 << 20)
+"""What was said, and until when it holds, by the hash of a job: what was too much work once always is. An error that is raised again and again would hold the frames of every time."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,16 +68,21 @@ def bounded(here: Callable[[], A], job: Callable[[], dict[str, Any]], read: Call
         pass
     text = json.dumps(job())
     name = hashlib.sha256(text.encode()).digest()
-    if (refused := _refused.get(name)) is not None:
-        raise TooExpensiveToPrice(refused[0])
+    if (refused := _refused.get(name)) is not None and time.monotonic() < refused[0][1]:
+        raise TooExpensiveToPrice(refused[0][0])
     with TURNS.take_slow(caller):
         try:
             return read(_ask_child(text))
         except TooExpensiveToPrice as error:
-            _refused.put(name, error.detail, sys.getsizeof(error.detail))
+            _remember(name, error.detail, math.inf)
             raise
-        except _OutOfTime:  # not remembered: a busy machine would refuse the order for ever
+        except _OutOfTime:
+            _remember(name, WHAT_TO_DO, time.monotonic() + OUT_OF_TIME_SECONDS)
             raise TooExpensiveToPrice(WHAT_TO_DO) from None
+
+
+def _remember(name: bytes, detail: str, until: float) -> None:
+    _refused.put(name, (detail, until), sys.getsizeof(detail))
 
 
 def job_of(kind: str, order: Order, budget: Budget, **values: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`method: dpgm`: private k-means and an autoencoder for each cluster, a comparison."""
 
 from service.methods.dpgm.card import CARD
+from service.methods.dpgm.check import check
 from service.methods.dpgm.order import DpgmOrder
 from service.methods.dpgm.price import events
 from service.methods.dpgm.resolve import resolve
@@ -12,7 +13,7 @@ METHOD = Method(
     name="dpgm",
     takes=frozenset({"table", "image"}),
     order=DpgmOrder,
-    check=lambda _order, _schema: None,
+    check=check,
     resolve=resolve,
     events=events,
     estimate=estimate,

@@ -11,7 +11,7 @@ from service.methods.knobs import DEFAULT_NUMERIC_BINS, ClipNorm, Knobs, Learnin
 from service.privacy.calibration import MOST_RELEASES
 
 MOST_ROUNDS = MOST_RELEASES - 2
-"""Of k-means or of EM, each a release of whole numbers: one more is the counts of all parts, and one is kept for every order."""
+"""Of k-means or of EM, each a release of whole numbers: one more is the counts of all parts, and one is kept for every order. A report takes another."""
 
 
 class Autoencoder(Knobs):
@@ -57,7 +57,12 @@ class DpgmOrder(AutoencoderOrder):
     method: Literal["dpgm"]
     clusters: Annotated[int, Field(ge=1, le=64, description="Clusters of the records, with an autoencoder each.")] = 4
     cluster_rounds: Annotated[
-        int, Field(ge=1, le=MOST_ROUNDS, description="Rounds of private k-means; none with one cluster.")
+        int,
+        Field(
+            ge=1,
+            le=32,
+            description=f"Rounds of private k-means, at most {MOST_ROUNDS}, one less with a `report`; none with one cluster.",
+        ),
     ] = 5
     cluster_precision_share: Annotated[
         LesserShare,
@@ -69,7 +74,7 @@ class DpgmOrder(AutoencoderOrder):
     kernel_width: Annotated[
         float,
         Field(
-            gt=0.0,
+            ge=1e-3,
             le=1e3,
             description="Of the Gaussian kernel that they stand for, in units of √columns, or of 0.3·√pixels.",
         ),

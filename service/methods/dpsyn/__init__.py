@@ -1,5 +1,6 @@
 """`method: dpsyn`: an autoencoder and a mixture of Gaussians for each class, a comparison."""
 
+from service.methods.dpgm.check import check_rounds
 from service.methods.dpgm.resolve import resolve
 from service.methods.dpsyn.card import CARD
 from service.methods.dpsyn.order import DpsynOrder
@@ -12,7 +13,7 @@ METHOD = Method(
     name="dpsyn",
     takes=frozenset({"table", "image"}),
     order=DpsynOrder,
-    check=lambda _order, _schema: None,
+    check=lambda order, _schema: check_rounds(order, order.em_rounds, knob="em_rounds"),
     resolve=resolve,
     events=events,
     estimate=estimate,

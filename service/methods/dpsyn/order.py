@@ -20,7 +20,7 @@ class DpsynOrder(AutoencoderOrder):
         Field(
             ge=1,
             le=MOST_ROUNDS,
-            description="Rounds of EM. The first finds the mean and covariance that they begin from.",
+            description="Rounds of EM, one less at most with a `report`. The first finds the mean and covariance that they begin from.",
         ),
     ] = 8
     moments_precision_share: Annotated[

@@ -8,9 +8,11 @@ from pydantic import Field
 
 from service.methods.idpgan.knobs import Optimizer
 from service.methods.idpgan.order import MAX_STEPS
-from service.methods.knobs import ClipNorm, Order, Penalty, ShareOrNothing, Widths
+from service.methods.knobs import Order, Penalty, ShareOrNothing, Widths
 
 MOST_DISCRIMINATORS = 10_000
+SMALLEST_CLIP_NORM = 1e-9
+"""Between numbers much smaller floats hold no grid of noise: slopes would come out as they are, or as none."""
 
 
 class GswganOrder(Order):
@@ -45,8 +47,12 @@ class GswganOrder(Order):
         int, Field(ge=1, le=1_024, description="Generated images of a step, whose slopes are clipped as one.")
     ] = 32
     clip_norm: Annotated[
-        ClipNorm,
-        Field(description="L2 clip norm of all slopes of a step together, each divided by the root of their number."),
+        float,
+        Field(
+            ge=SMALLEST_CLIP_NORM,
+            le=1e6,
+            description="L2 clip norm of all slopes of a step together, each divided by the root of their number.",
+        ),
     ] = 1.0
     gradient_penalty: Annotated[Penalty, Field(description="λ of the discriminators' penalty.")] = 10.0
     label_precision_share: Annotated[

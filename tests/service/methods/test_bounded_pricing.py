@@ -161,15 +161,29 @@ def test_the_rest_of_a_budget_is_the_same_in_a_child():
     assert there == pricing.largest_of(order, budget, 300_000_000)
 
 
-def test_a_child_that_ends_without_an_answer_is_a_refusal(monkeypatch):
-    monkeypatch.setattr(bounded, "CHILD_SECONDS", 0.0)
+def test_a_child_that_the_clock_ended_is_a_refusal_for_a_while(monkeypatch):
+    """A busy machine once refused a price that it could compute, and then did so for ever; then the same dear order took every slow turn."""
+    clock, asked = [1_000.0], []
+    ask_child = bounded._ask_child
+
+    def child(text):
+        asked.append(text)
+        return ask_child(text)
+
+    monkeypatch.setattr(bounded, "_ask_child", child)
+    monkeypatch.setattr("service.methods.bounded.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(bounded, "WORK_HERE", 1)
     order = fresh(SHORT)
     with on_behalf_of(A_READER):
-        with pytest.raises(TooExpensiveToPrice):
-            pricing.price_order(order, open_budget(2.0, 1e-6))
-        # A busy machine once refused a price that it could compute, and then did so for ever.
-        monkeypatch.undo()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bounded, "CHILD_SECONDS", 0.0)
+            for seconds in (0.0, bounded.OUT_OF_TIME_SECONDS - 1.0):
+                clock[0] += seconds
+                with pytest.raises(TooExpensiveToPrice, match="noise_decay"):
+                    pricing.price_order(order, open_budget(2.0, 1e-6))
+        assert len(asked) == 1
+        clock[0] += 1.0
+        monkeypatch.setattr(bounded, "_ask_child", lambda text: answer_to(json.loads(text)))
         assert pricing.price_order(order, open_budget(2.0, 1e-6)).events
 
 

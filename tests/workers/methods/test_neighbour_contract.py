@@ -145,7 +145,7 @@ def test_one_unit_moves_every_sum_by_at_most_its_sensitivity_and_nothing_public(
         for change, sensitivity in zip(squared_change(full, without), full.sensitivities, strict=True):
             assert change <= Fraction(sensitivity) ** 2
             moved = max(moved, change / Fraction(sensitivity) ** 2)
-    assert moved > 0.2  # the unit was read at all
+    assert moved > (0.5 if each == 1 else 0.2)  # the unit was read at all; two records may point apart
 
     ours, theirs = run.checkpoint(), other.checkpoint()
     assert ours.values == theirs.values

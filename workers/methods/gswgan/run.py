@@ -22,7 +22,6 @@ from service.methods.gswgan.price import parts_of, trained_a_step_of
 from service.methods.gswgan.work import AT_ONCE
 from workers.checkpoints import Checkpoint, position_of, put_back, resume, tensors_of
 from workers.generators.released import ImageRelease
-from workers.mechanism.clipping import SMALLEST_SENSITIVITY
 from workers.mechanism.joint_clipping import clip_jointly
 from workers.mechanism.noise import release
 from workers.mechanism.sampling import draw_part
@@ -115,9 +114,7 @@ class Run:
         pixels = self._generated(conditions)
         share = 1.0 / math.sqrt(self.order.batch)
         slopes = share * self.discriminators.slope(drawn, self._as_records(pixels, conditions))[:, : self.pixels]
-        # Numbers so small that floats hold no grid of noise between them would come out as they are, or as none.
-        clip_norm = max(self.order.clip_norm, SMALLEST_SENSITIVITY)
-        private = clip_jointly(slopes, clip_norm=clip_norm)
+        private = clip_jointly(slopes, clip_norm=self.order.clip_norm)
         (noisy,) = release(private, noise_multiplier=noise_multiplier, randomness=self.randomness)
         descend(self.adam, pixels, along=share * noisy.to(pixels.dtype))
         decay = self.order.optimizer.moving_average_decay

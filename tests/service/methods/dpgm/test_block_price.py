@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from service.base.errors import InvalidOrder
+from service.domain.image_schema import parse_schema
 from service.domain.shapes import ImageShape, TableShape
-from service.methods.catalogue import CATALOGUE, parse_order
+from service.methods.catalogue import CATALOGUE, check_order, parse_order
 from service.methods.dpgm.order import MOST_ROUNDS
 from service.methods.dpgm.price import CLUSTER_COUNTS, CLUSTER_MEANS
 from service.methods.dpsyn.price import LATENT_MOMENTS
 from service.methods.label_counts import LABEL_COUNTS
+from service.methods.report import REPORT
 from service.privacy.events import SAMPLED_STEPS, GaussianEvent, SampledStepEvent
 from tests.orders import BUDGET, price_order, resolve_order
 
+FIELDS = [{"name": "colour", "type": "string", "constraints": {"enum": ["red", "green"]}}]
 TABLE = TableShape({"colour": 3, "size": 8, "weight": 12}, target="colour")
 
 
@@ -43,13 +46,30 @@ def test_each_round_and_each_step_is_on_the_list() -> None:
     assert found == [(LABEL_COUNTS, 1), (SAMPLED_STEPS, 7), (LATENT_MOMENTS, 5)]
 
 
-@pytest.mark.parametrize(("method", "knob"), [("dpgm", "cluster_rounds"), ("dpsyn", "em_rounds")])
-def test_as_many_rounds_as_the_knob_allows_can_be_paid(method: str, knob: str) -> None:
-    """32 and 64 were allowed, and refused at every price without a word on which knob."""
-    rounds = CLUSTER_MEANS if method == "dpgm" else LATENT_MOMENTS
-    assert (rounds, MOST_ROUNDS) in listed(ordered(method, **{knob: MOST_ROUNDS}))
-    with pytest.raises(InvalidOrder, match=f"{knob}: Input should be less than or equal to {MOST_ROUNDS}"):
-        ordered(method, **{knob: MOST_ROUNDS + 1})
+@pytest.mark.parametrize("with_report", [False, True])
+@pytest.mark.parametrize(
+    ("method", "knob", "purpose"), [("dpgm", "cluster_rounds", CLUSTER_MEANS), ("dpsyn", "em_rounds", LATENT_MOMENTS)]
+)
+def test_as_many_rounds_as_the_order_allows_can_be_paid(
+    method: str, knob: str, purpose: str, with_report: bool
+) -> None:
+    """More were allowed, and refused at every price without a word on which knob; a report is a release of its own."""
+    report = {"report": {"share": 0.05}} if with_report else {}
+    most = MOST_ROUNDS - with_report
+    schema = parse_schema({"fields": FIELDS})
+    fits = ordered(method, **report, **{knob: most})
+    check_order(fits, schema)
+    assert (purpose, most) in listed(fits)
+    with pytest.raises(InvalidOrder, match=f"{knob}: .*{most}") as refused:
+        check_order(ordered(method, **report, **{knob: most + 1}), schema)
+    if with_report:
+        assert "report" in str(refused.value)
+
+
+def test_rounds_of_one_cluster_are_not_bought_whatever_their_number() -> None:
+    order = ordered("dpgm", clusters=1, cluster_rounds=32, report={"share": 0.05})
+    check_order(order, parse_schema({"fields": FIELDS}))
+    assert listed(order) == [(CLUSTER_COUNTS, 1), (SAMPLED_STEPS, 7), (REPORT, 1)]
 
 
 def test_clusters_and_gaussians_are_free() -> None:
