@@ -144,6 +144,7 @@ class Attempt:
                 raise
             self.settle(max(plan.steps_done, self.checkpoints.steps_done(self.release.events)))
             return
+        del rows  # with the public rows that were kept for further runs
         self.report(self.release.steps, "bundling", at_once=True)
         try:
             self.publish(made, posted)

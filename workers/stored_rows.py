@@ -57,6 +57,8 @@ class StoredRows:
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._dataset = attempt.dataset
+        self._read_public: tuple[EncodedTable, TableDomain, int] | None = None
+        """Public rows as they were read last, and by how many bins: the tries of a choice all begin from them."""
 
     def are_its_own(self) -> bool:
         """Whether what lies there was stored under its name and unit, as were the public rows of the order: asked before the charge.
@@ -134,10 +136,15 @@ class StoredRows:
         return self._public().images()
 
     def public_table(self, *, numeric_bins: int) -> tuple[EncodedTable, TableDomain]:
+        if self._read_public is not None and self._read_public[2] == numeric_bins:
+            return self._read_public[:2]
+        self._read_public = None  # before others are read, so that there is one copy
         public = self._public()
         schema = read_by(public._dataset.table_schema, self._dataset.table_schema)  # noqa: SLF001 - another of this class
         domain = TableDomain.from_schema(schema, numeric_bins=numeric_bins)
-        return self._attempt.patiently(lambda: public._encoded(domain, with_places=False)), domain  # noqa: SLF001
+        rows = self._attempt.patiently(lambda: public._encoded(domain, with_places=False))  # noqa: SLF001
+        self._read_public = (rows, domain, numeric_bins)
+        return rows, domain
 
     def _public(self) -> StoredRows:
         """Of the public dataset that the order names, which the attempt has looked up and found declared public."""

@@ -144,6 +144,8 @@ EXACT_GEOMETRIC = "workers/numerics/exact_geometric.py"
 QUERY_ANSWERS = "workers/methods/queries/answering.py"
 QUERY_PRICE = "service/methods/queries/price.py"
 CHOOSE = "service/methods/choose/__init__.py"
+CHOOSE_CHECK = "service/methods/choose/check.py"
+CHOOSE_METHODS = "service/methods/choose/methods.py"
 CHOOSE_PRICE = "service/methods/choose/price.py"
 CHOOSE_PARTS = "workers/methods/choose/parts.py"
 BY_PARTS = "workers/methods/choose/by_parts.py"
@@ -346,6 +348,16 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a choice among orders reads another dataset and does not say so",
         ((CHOOSE, "    also_reads=public_dataset_of,\n", ""),),
+        (f"{T_ALSO_READS}::test_orders_within_an_order_name_the_same_one",),
+    ),
+    Bug(
+        "candidates of a choice begin from several datasets, of which one is looked at",
+        ((CHOOSE_CHECK, "    _check_one_public(order)\n", ""),),
+        (f"{T_ALSO_READS}::test_orders_within_an_order_name_the_same_one",),
+    ),
+    Bug(
+        "the tries of a choice read another dataset and do not say so",
+        ((CHOOSE_METHODS, "(*order.candidates, *(order.trials or ()))", "order.candidates"),),
         (f"{T_ALSO_READS}::test_orders_within_an_order_name_the_same_one",),
     ),
     Bug(

@@ -94,3 +94,20 @@ def test_names_in_warnings_and_forecasts_are_shown_and_not_carried_out():
     for card in cards(made):
         assert name not in card
         assert card.count(escaped(name)) == 2
+
+
+@pytest.mark.parametrize("place", [None, 0, 1])
+def test_a_card_says_whether_its_own_generator_was_trained_on_public_rows(place):
+    made = certificate(3.0, 1e-6, 200, 1.0) | {"public_dataset": {"id": "an id", "name": "older*"}}
+    order = {"method": "idpgan", "public_dataset": "an id"}
+    if place is not None:
+        made |= {"choice": {"form": "parts", "candidate": place, "candidates": 2}}
+        order = {"method": "choose", "candidates": [{"method": "idpgan"}, order]}
+    domain = TableDomain.from_schema(parse_table_schema(SCHEMA), numeric_bins=8)
+    card = table_card(domain=domain, condition=None, certificate=made, order=order)
+    is_trained = place != 0
+    assert ("It was first trained on the dataset an id (older\\*)" in card) == is_trained
+    assert ("what is drawn may repeat them" in card) == is_trained
+    assert (
+        "It was not trained on public rows. A candidate that was not chosen begins from the dataset an id" in card
+    ) != (is_trained)

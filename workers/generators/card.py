@@ -45,7 +45,7 @@ def model_card(content: Content, *, certificate: Mapping[str, Any], order: Mappi
     method = CATALOGUE.get(order.get("method", ""))
     card = None if method is None else method.card
     sections = [
-        _introduction(content, card, order, certificate.get("public_dataset")),
+        _introduction(content, card, order, certificate),
         content.use,
         _protected(content, certificate),
         _not_protected(content, certificate),
@@ -58,20 +58,25 @@ def model_card(content: Content, *, certificate: Mapping[str, Any], order: Mappi
     return "\n\n".join(section.strip("\n") for section in sections) + "\n"
 
 
-def _introduction(
-    content: Content, card: Card | None, order: Mapping[str, Any], public: Mapping[str, Any] | None
-) -> str:
+def _introduction(content: Content, card: Card | None, order: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
+    public, choice = certificate.get("public_dataset"), certificate.get("choice")
     makes = "what certificate.json describes" if card is None else card.makes
     by = f" by the method `{order['method']}`" if "method" in order else ""
-    begun = "" if public is None else f" {_begun(public, of_candidates='candidates' in order)}"
+    begun = "" if public is None else f" {_begun(public, order, choice)}"
     return f"# {content.title}\n\nThis ZIP holds {makes}. It was made under differential privacy{by}.{begun} {content.what_it_does}"
 
 
-def _begun(public: Mapping[str, Any], *, of_candidates: bool) -> str:
-    """Of the public dataset that an order reads besides its own. Its name is escaped."""
-    trained = "It, or a candidate that it was compared with, was" if of_candidates else "It was"
+def _begun(public: Mapping[str, Any], order: Mapping[str, Any], choice: Mapping[str, Any] | None) -> str:
+    """Of the public dataset that an order reads besides its own, or one of its candidates. Its name is escaped."""
+    dataset = f"the dataset {public['id']} ({escaped(public['name'])}), which its owner declared public"
+    chosen = order if choice is None else order["candidates"][choice["candidate"]]
+    if choice is not None and chosen.get("public_dataset") is None:
+        return (
+            f"It was not trained on public rows. A candidate that was not chosen begins from {dataset}; "
+            "which one was chosen may depend on those rows."
+        )
     return (
-        f"{trained} first trained on the dataset {public['id']} ({escaped(public['name'])}), which its owner declared public. That has no price. "
+        f"It was first trained on {dataset}. That has no price. "
         "The rows of that dataset are not protected: what is drawn may repeat them."
     )
 

@@ -235,14 +235,14 @@ def test_an_order_on_a_table_begins_from_rows_of_the_same_columns_alone(api):
     assert "none of your datasets" in refused(order(api, private, undeclared, public_mask_share=0.2))
 
 
-def test_a_choice_begins_from_a_dataset_that_each_order_by_itself_may(api, context, signing_key):  # noqa: ARG001 - what signs
+def test_a_choice_begins_from_a_dataset_that_each_order_by_itself_may(api, context, signing_key, monkeypatch):  # noqa: ARG001 - what signs
     private = api.upload(b"colour,size\n" + b"r,1\ng,2\n" * 40, schema=table_of(["r", "g"])).json()["id"]
     public = api.upload(b"colour,size\ng,1\ng,0\n", schema=table_of(["r", "g"]), rows_are_public="true").json()["id"]
     undeclared = api.upload(b"colour,size\nr,2\nr,2\n", schema=table_of(["r", "g"])).json()["id"]
 
     def chosen(dataset):
         idpgan = {"method": "idpgan", "steps": 2, "warm_start": {"kind": "none"}}
-        candidates = [idpgan, {**idpgan, "public_dataset": dataset, "public_steps": 2}]
+        candidates = [idpgan, *[{**idpgan, "public_dataset": dataset, "public_steps": 2}] * 2]
         return api.order(private, {"method": "choose", "epsilon": 1.0, "target": "colour", "candidates": candidates})
 
     assert "none of your datasets" in refused(chosen(undeclared))
@@ -251,7 +251,10 @@ def test_a_choice_begins_from_a_dataset_that_each_order_by_itself_may(api, conte
     release_id = reply.json()["id"]
     with context.transaction() as session:
         lease = claim(session, uuid.UUID(release_id))
+    read, encoded = [], StoredRows._encoded
+    monkeypatch.setattr(StoredRows, "_encoded", lambda rows, *of, **how: read.append(rows) or encoded(rows, *of, **how))
     Attempt(context, lease).run()
+    assert [rows._dataset.rows_are_public for rows in read].count(True) == 1, "once for all tries"
     certificate = api.http.get(f"/v1/releases/{release_id}/certificate", headers=api.reader).json()
     assert certificate["public_dataset"]["id"] == public, certificate
 
