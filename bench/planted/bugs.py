@@ -3091,10 +3091,10 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 "service/methods/bounded.py",
-                "_refused.put(name, error.detail, sys.getsizeof(error.detail))",
-                "_refused.put(name, error, 512)",
+                "_remember(name, error.detail, math.inf)",
+                "_refused.put(name, (error, math.inf), 512)",
             ),
-            ("service/methods/bounded.py", "raise TooExpensiveToPrice(refused[0])", "raise refused[0]"),
+            ("service/methods/bounded.py", "raise TooExpensiveToPrice(refused[0][0])", "raise refused[0][0]"),
         ),
         ("tests/service/methods/test_bounded_pricing.py::test_a_refusal_that_is_remembered_holds_no_frames",),
     ),
