@@ -96,9 +96,7 @@ def publish(
     asked = options.get("budget_epsilon")
     if asked is None and wanted.get("epsilon") is None:
         raise invalid("budget_epsilon", "give the ε of the table's budget as budget_epsilon=: the order names none")
-    _refuse_query(table, options)
-    if options.get("public") is not None and wanted.get("method") == CHOICE:
-        raise invalid("public", f"{IN_CANDIDATES}; public= is for an order that is no choice")
+    _refuse_misplaced(table, options, wanted)
     made = _table_of(table, schema, target, options, accept_draft=accept_draft)
     whole = asked or wanted["epsilon"] + epsilon_to_buy(made.schema)
     check_before_paying(made.schema, where=options.get("where"), rows=rows)
@@ -211,7 +209,9 @@ def _is_address(table: Any) -> bool:
     return isinstance(table, str) and "://" in table
 
 
-def _refuse_query(table: Any, options: FrameOptions) -> None:
+def _refuse_misplaced(table: Any, options: FrameOptions, order: Json) -> None:
+    if options.get("public") is not None and order.get("method") == CHOICE:
+        raise invalid("public", f"{IN_CANDIDATES}; public= is for an order that is no choice")
     if not _is_address(table) and (options.get("query") or options.get("source_table")):
         raise invalid(
             "query", "query= and source_table= are for the address of a database, as in postgresql://me@host/db"

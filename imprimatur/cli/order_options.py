@@ -108,8 +108,7 @@ def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dic
             if not isinstance(place, dict):
                 raise typer.BadParameter(f"{parent!r} in {knob!r} has no knobs of its own", param_hint="--set")
         place[last] = _value(text)
-    if document["method"] == CHOICE and document.get(KNOB) is not None:
-        raise typer.BadParameter(IN_CANDIDATES, param_hint="--public-start")
+    _check_public_start(document)
     if not {"epsilon", "share", "want"} & document.keys() and document["method"] != PURCHASE["method"]:
         raise typer.BadParameter(
             "give --epsilon, such as 1, or --share, such as 0.25", param_hint="--epsilon / --share"
@@ -120,6 +119,11 @@ def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dic
     except ValueError:
         raise typer.BadParameter("numbers must be finite") from None
     return document
+
+
+def _check_public_start(document: dict[str, Any]) -> None:
+    if document["method"] == CHOICE and document.get(KNOB) is not None:
+        raise typer.BadParameter(IN_CANDIDATES, param_hint="--public-start")
 
 
 def check_epsilon(epsilon: Any, option: str) -> None:
