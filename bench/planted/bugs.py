@@ -3986,6 +3986,19 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_IMAGE_RELEASE}::test_the_choice_has_the_epsilon_of_its_event",),
     ),
     Bug(
+        "an order of single images is charged whose noise no sampler can draw",
+        (
+            (
+                "service/methods/image_release/resolve.py",
+                "    if drawable <= SMALLEST_EPSILON:\n",
+                "    if True:\n",
+            ),
+        ),
+        (
+            "tests/workers/methods/image_release/test_noise_can_be_drawn.py::test_the_least_epsilon_has_noise_that_can_be_drawn",
+        ),
+    ),
+    Bug(
         "methods of whole images take units that are parts",
         (("service/methods/catalogue.py", "and not method.takes_parts_of_images:", "and False:"),),
         (f"{T_IMAGE_ORDERS}::test_methods_of_whole_images_are_refused_where_units_are_parts",),
