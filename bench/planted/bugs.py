@@ -3986,6 +3986,17 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_IMAGE_RELEASE}::test_the_choice_has_the_epsilon_of_its_event",),
     ),
     Bug(
+        "noisy copies of private images are called rows of which none is about a person",
+        (
+            (
+                "imprimatur/explanation.py",
+                'COPIES if certificate["method"] in COPIES_IMAGES else ROWS',
+                "ROWS",
+            ),
+        ),
+        ("tests/imprimatur/test_explanation.py::test_noisy_copies_of_images_are_called_so",),
+    ),
+    Bug(
         "an order of single images is charged whose noise no sampler can draw",
         (
             (

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from imprimatur.declarations import COPIES_IMAGES
 from service.base.errors import InvalidInput, InvalidOrder, InvalidSchema
 from service.domain.image_schema import parse_schema
 from service.domain.privacy_unit import parse_privacy_unit
@@ -63,6 +64,10 @@ def test_methods_of_whole_images_are_refused_where_units_are_parts(schema: dict[
         return
     with pytest.raises(InvalidOrder, match=r"protects whole images.*choose image_release"):
         resolved(schema, method=method)
+
+
+def test_the_client_knows_whose_images_are_copies() -> None:
+    assert tuple(name for name, each in CATALOGUE.items() if each.takes_parts_of_images) == COPIES_IMAGES
 
 
 def test_auto_takes_it_for_parts_alone() -> None:
