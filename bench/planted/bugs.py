@@ -1834,11 +1834,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 CERTIFICATE,
-                (
-                    "        epsilon=budget.epsilon,\n        delta=budget.delta,\n        units=dataset.units,\n"
-                    '        release_epsilon=price["epsilon"],\n'
-                ),
-                '        epsilon=price["epsilon"],\n        delta=price["delta"],\n        units=dataset.units,\n',
+                "        epsilon=budget.epsilon,\n        delta=budget.delta,\n        units=protected_units(",
+                '        epsilon=price["epsilon"],\n        delta=price["delta"],\n        units=protected_units(',
             ),
         ),
         (T_CERTIFICATE_WARNINGS,),
