@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 PURCHASE = {"method": "declaration"}
 HOLD_ANSWERS = ("queries", PURCHASE["method"])
 """Methods whose releases hold numbers, and no generator to draw rows from."""
+COPIES_IMAGES = ("image_release",)
+"""Methods whose releases hold each private image, with noise, and no new ones."""
 
 
 def open_columns(schema: Mapping[str, Any]) -> dict[str, float]:

@@ -13,6 +13,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from imprimatur.declarations import COPIES_IMAGES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -38,6 +40,50 @@ class Names(NamedTuple):
     """The file of the rows."""
     certificate: str | None = None
     """The file of the certificate, if it was saved."""
+
+
+class Kind(NamedTuple):
+    """The page's words for what a release holds."""
+
+    things: str
+    source: str
+    made: str
+    guessed: str
+    can: tuple[str, ...]
+    cannot: tuple[str, ...]
+
+
+ROWS = Kind(
+    things="rows",
+    source="table",
+    made="None of its rows was copied from that table: all were drawn from a generator that was fitted to the table with noise.",
+    guessed="whether one unit was in the table",
+    can=(
+        "Be used instead of the table where figures of many units matter: shares, means, relations between columns, training and testing of models.",
+        "Be shared: anything computed from them reveals no more about a person than they do.",
+        "Be drawn in any number from the same release, at no further cost in privacy.",
+    ),
+    cannot=(
+        "Tell anything about one person: a row that looks like a person you know is not about that person.",
+        "Give exact figures. Small groups, rare values and relations between many columns at once are blurred by noise or lost.",
+        "Add evidence: a million synthetic rows hold no more information than the table. Tests of significance must count its units, not these rows.",
+        "Correct the table: what was wrong, missing or biased in it is so here.",
+    ),
+)
+COPIES = Kind(
+    things="images",
+    source="set of images",
+    made="Each of its images is a copy of one private image, blurred and noisy. What can be recognised in it was released; noise hides one unit, which is named below.",
+    guessed="whether one unit is in its image, or grey",
+    can=(
+        "Be shared: anything computed from them reveals no more than they do.",
+        "Be drawn again from the same release, at no further cost in privacy.",
+    ),
+    cannot=(
+        "Hide a person, unless the unit is all images of one: somebody whom you recognise in an image is in the private one.",
+        "Show anything sharp: fine detail is left out, and the rest is noisy.",
+    ),
+)
 
 
 def odds(epsilon: float) -> float:
@@ -73,17 +119,17 @@ def fingerprint(public_key: str) -> str:
 def page(certificate: Mapping[str, Any], names: Names) -> str:
     """The whole page."""
     budget = certificate["dataset_budget"]
-    title = f"Synthetic rows of {names.dataset}: what is promised"
+    kind = COPIES if certificate["method"] in COPIES_IMAGES else ROWS
+    title = f"{'Noisy images' if kind is COPIES else 'Synthetic rows'} of {names.dataset}: what is promised"
     parts = [
         f"<h1>{escape(title)}</h1>",
         _paragraph(
-            f"Release {names.release} was made from the table {names.dataset} on {str(certificate['issued_at'])[:10]}. "
-            "None of its rows was copied from that table: all were drawn from a generator that was fitted to the table with noise."
+            f"Release {names.release} was made from the {kind.source} {names.dataset} on {str(certificate['issued_at'])[:10]}. {kind.made}"
         ),
-        *_section("What is protected", _protected(certificate, budget)),
-        *_section("In figures", [_figures(certificate, budget)]),
-        *_section("What the rows can do", _list(_can(certificate))),
-        *_section("What they cannot do", _list(_cannot(certificate))),
+        *_section("What is protected", _protected(certificate, budget, kind)),
+        *_section("In figures", [_figures(certificate, budget, kind)]),
+        *_section(f"What the {kind.things} can do", _list(_can(certificate, kind))),
+        *_section("What they cannot do", _list((*kind.cannot, *certificate.get("not_protected", [])))),
         *_not_modelled(certificate),
         *_section("How to check it", _checking(certificate, names)),
     ]
@@ -97,10 +143,10 @@ def page(certificate: Mapping[str, Any], names: Names) -> str:
     )
 
 
-def _protected(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> list[str]:
+def _protected(certificate: Mapping[str, Any], budget: Mapping[str, Any], kind: Kind) -> list[str]:
     epsilon, delta = certificate["epsilon"], certificate["delta"]
     said = (
-        f"Somebody who guesses whether one unit was in the table is right 50 times in 100 without these rows. "
+        f"Somebody who guesses {kind.guessed} is right 50 times in 100 without these {kind.things}. "
         f"With them, at most {in_100(epsilon)}, whatever else that person knows."
     )
     return [
@@ -110,7 +156,7 @@ def _protected(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> lis
             f"It holds except with a probability of at most δ = {delta:.2g}, which is over the noise."
         ),
         _paragraph(
-            f"For everything that is ever released from this table together, the promise is ε = {budget['epsilon']:g}, "
+            f"For everything that is ever released from this {kind.source} together, the promise is ε = {budget['epsilon']:g}, "
             f"δ = {budget['delta']:.2g}: at most {in_100(budget['epsilon'])}. A ledger refuses what would exceed it."
         ),
         *(_paragraph(f"Warning: {each}") for each in certificate.get("warnings", [])),
@@ -118,10 +164,10 @@ def _protected(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> lis
     ]
 
 
-def _figures(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> str:
+def _figures(certificate: Mapping[str, Any], budget: Mapping[str, Any], kind: Kind) -> str:
     rows = {
         "Method": str(certificate["method"]),
-        "Units in the table (public)": f"{certificate['units']:,}",
+        f"Units in the {kind.source} (public)": f"{certificate['units']:,}",
         "ε, δ of this release": f"{certificate['epsilon']:.6g}, {certificate['delta']:.3g}",
         "ε, δ of the budget, for all releases together": f"{budget['epsilon']:g}, {budget['delta']:.3g}",
         "Neighbouring datasets": str(certificate["adjacency"]),
@@ -137,20 +183,10 @@ def _figures(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> str:
     return f"<table>\n{cells}</table>"
 
 
-def _can(certificate: Mapping[str, Any]) -> Iterable[str]:
-    yield "Be used instead of the table where figures of many units matter: shares, means, relations between columns, training and testing of models."
-    yield "Be shared: anything computed from them reveals no more about a person than they do."
-    yield "Be drawn in any number from the same release, at no further cost in privacy."
+def _can(certificate: Mapping[str, Any], kind: Kind) -> Iterable[str]:
+    yield from kind.can
     if certificate.get("audit"):
         yield f"Attacks on the mechanisms were run and compared with the claim: {certificate['audit']['says']}"
-
-
-def _cannot(certificate: Mapping[str, Any]) -> Iterable[str]:
-    yield "Tell anything about one person: a row that looks like a person you know is not about that person."
-    yield "Give exact figures. Small groups, rare values and relations between many columns at once are blurred by noise or lost."
-    yield "Add evidence: a million synthetic rows hold no more information than the table. Tests of significance must count its units, not these rows."
-    yield "Correct the table: what was wrong, missing or biased in it is so here."
-    yield from certificate.get("not_protected", [])
 
 
 def _not_modelled(certificate: Mapping[str, Any]) -> list[str]:

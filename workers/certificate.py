@@ -14,7 +14,7 @@ from service.domain.open_columns import bought_columns
 from service.domain.outcomes import outcomes
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
 from service.domain.table_schema import TableSchema
-from service.domain.unit_words import unit_in_words
+from service.domain.unit_words import protected_units, unit_in_words
 from service.methods.catalogue import CATALOGUE
 from service.methods.facts import Facts
 from service.methods.interface import Measured
@@ -253,7 +253,7 @@ def _promise(dataset: Dataset, release: Release, forecast: Forecast) -> dict[str
     of_promise = statement_warnings(
         epsilon=budget.epsilon,
         delta=budget.delta,
-        units=dataset.units,
+        units=protected_units(dataset.image_schema, dataset.units),
         release_epsilon=price["epsilon"],
         rows_are_public=dataset.rows_are_public,
     )

@@ -94,7 +94,7 @@ def esra_weights(image: Floats, epsilon: float) -> Floats:
     left_out = np.sqrt(np.append(np.cumsum((values**2)[::-1])[::-1][1:], 0.0))
     kept = np.sqrt(np.cumsum(values**2))
     score = np.sqrt(len(left) - r) + left_out + np.sqrt(right.shape[1] - r) + math.sqrt(2.0) * kept / epsilon
-    moved = largest_column(left) + 2.0 * float(values.max()) + largest_column(right.T)
+    moved = largest_column(left) + 2.0 * float(values.max()) + largest_column(right)
     exponent = -epsilon * score / (2.0 * moved)
     weights: Floats = np.exp(exponent - exponent.max())
     return weights / weights.sum()

@@ -1834,11 +1834,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 CERTIFICATE,
-                (
-                    "        epsilon=budget.epsilon,\n        delta=budget.delta,\n        units=dataset.units,\n"
-                    '        release_epsilon=price["epsilon"],\n'
-                ),
-                '        epsilon=price["epsilon"],\n        delta=price["delta"],\n        units=dataset.units,\n',
+                "        epsilon=budget.epsilon,\n        delta=budget.delta,\n        units=protected_units(",
+                '        epsilon=price["epsilon"],\n        delta=price["delta"],\n        units=protected_units(',
             ),
         ),
         (T_CERTIFICATE_WARNINGS,),
@@ -3984,6 +3981,30 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_IMAGE_RELEASE}::test_the_choice_has_the_epsilon_of_its_event",),
+    ),
+    Bug(
+        "noisy copies of private images are called rows of which none is about a person",
+        (
+            (
+                "imprimatur/explanation.py",
+                'COPIES if certificate["method"] in COPIES_IMAGES else ROWS',
+                "ROWS",
+            ),
+        ),
+        ("tests/imprimatur/test_explanation.py::test_noisy_copies_of_images_are_called_so",),
+    ),
+    Bug(
+        "an order of single images is charged whose noise no sampler can draw",
+        (
+            (
+                "service/methods/image_release/resolve.py",
+                "    if drawable <= SMALLEST_EPSILON:\n",
+                "    if True:\n",
+            ),
+        ),
+        (
+            "tests/workers/methods/image_release/test_noise_can_be_drawn.py::test_the_least_epsilon_has_noise_that_can_be_drawn",
+        ),
     ),
     Bug(
         "methods of whole images take units that are parts",

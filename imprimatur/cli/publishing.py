@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,6 +71,7 @@ from imprimatur.cli.publishing_plan import Declared, Wanted
 from imprimatur.cli.results import as_excel_wants, save_json, write_to_stdout
 from imprimatur.cli.undelivered import Undelivered, check_can_be_kept
 from imprimatur.declarations import PURCHASE, epsilon_to_buy, is_open, says_what_it_buys
+from imprimatur.formats import IMAGE_FORMATS, format_of_path
 from imprimatur.naming import name_of
 from imprimatur.preflight import check_before_paying
 
@@ -361,6 +363,6 @@ def _print_facts(facts: dict[str, Any], *, as_json: bool, is_running: bool) -> N
         }
         print_pairs(shown | amounts)
         start = [] if is_running else ["imprimatur up (its service ended with this command), and in another terminal"]
-        print_next(
-            *start, f"imprimatur sample {facts['release_id'][:8]} -n {facts['rows']} -o more.csv (free of charge)"
-        )
+        drawn = format_of_path(Path(facts["output"]))
+        more = f"more.{drawn if drawn in IMAGE_FORMATS else 'csv'}"
+        print_next(*start, f"imprimatur sample {facts['release_id'][:8]} -n {facts['rows']} -o {more} (free of charge)")

@@ -227,7 +227,7 @@ def status(
     print_table(None, ("id", "name", "dataset", "method", "purpose", "state", "progress", "ε", "ordered"), rows)
     done = next((r for r in listed if r["state"] == "published"), None)
     if done is not None:
-        print_next(f"imprimatur sample {done['id'][:8]} -n 1000 -o rows.csv", f"imprimatur explain {done['id'][:8]}")
+        print_next(_after(done), f"imprimatur explain {done['id'][:8]}")
     elif listed:
         print_next(f"imprimatur status {listed[0]['id'][:8]} --wait")
     else:
@@ -269,13 +269,20 @@ def _after(found: Release) -> str:
     """The command that fits the state."""
     short = found["id"][:8]
     if found["state"] == "published":
-        holds_answers = found["order"]["method"] in HOLD_ANSWERS
-        return f"imprimatur answers {short}" if holds_answers else f"imprimatur sample {short} -n 1000 -o rows.csv"
+        if found["order"]["method"] in HOLD_ANSWERS:
+            return f"imprimatur answers {short}"
+        return f"imprimatur sample {short} -n 1000 -o {'images.zip' if _makes_images(found) else 'rows.csv'}"
     if found["failure"] == "not_accepted":
         return f"imprimatur report {short} --charged -o report.html"
     if found["state"] in {"reserved", "charged"}:
         return f"imprimatur status {short} --wait"
     return f"imprimatur budget {found['dataset_id'][:8]}"
+
+
+def _makes_images(found: Release) -> bool:
+    """By the unit of its certificate; the order of a method may be of either."""
+    bound = (found.get("certificate") or {}).get("contribution_bound") or {}
+    return "image" in str(bound.get("unit", ""))
 
 
 def _begins(order: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.datasets.models import Dataset
 from service.domain.open_columns import bought_columns
+from service.domain.unit_words import protected_units
 from service.methods.knobs import MAX_EPSILON
 from service.platform.paging import NEXT
 from service.privacy.statements import statement_warnings
@@ -165,7 +166,7 @@ def warnings_of(dataset: Dataset) -> list[str]:
     return statement_warnings(
         epsilon=dataset.epsilon,
         delta=dataset.delta,
-        units=dataset.units,
+        units=protected_units(dataset.image_schema, dataset.units),
         rows_are_public=dataset.rows_are_public,
     )
 

@@ -32,6 +32,14 @@ def unit_in_words(schema: DeclaredSchema, unit: DeclaredUnit | None) -> str:
     return words if unit.missing == "refuse" else alone
 
 
+def protected_units(schema: DeclaredSchema | None, units: int) -> int:
+    """How many units a promise is for, of which δ is judged: where one is a part of an image, `units` counts images, and each has several."""
+    if not isinstance(schema, ImageSchema) or schema.unit_pixels is None:
+        return units
+    rows, columns = schema.unit_pixels
+    return units * -(-schema.height // rows) * -(-schema.width // columns)
+
+
 def part_in_words(unit_pixels: tuple[int, int] | None, height: int) -> str:
     """A unit that is a part of an image, in words; None means a whole image."""
     if unit_pixels is None:

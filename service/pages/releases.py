@@ -63,6 +63,7 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
         "dataset": dataset,
         "name": shown_name(release.name, str(release.order_.get("method", "release")), release.id),
         "is_image": is_image,
+        "copies_images": CATALOGUE[release.order_["method"]].takes_parts_of_images,
         "nano": NANO,
         "example": example_condition(dataset.declared_schema),
         "has_answers": CATALOGUE[release.order_["method"]].returns == "answers",

@@ -30,6 +30,7 @@ from service.base.messages import Figure, Message, Text
 from service.datasets import repository as datasets
 from service.datasets.public import check_public_start, check_public_start_of
 from service.domain.open_columns import bought_columns
+from service.domain.unit_words import protected_units
 from service.ledger import service as ledger
 from service.methods.catalogue import method_of, parse_order
 from service.methods.forecast import Forecast
@@ -362,7 +363,10 @@ def _price(
         refuse_too_much(resolved, estimate, context.settings)  # before it is priced, which takes long for a long one
         price = price_order(resolved, account.budget)
     warnings = statement_warnings(
-        epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
+        epsilon=account.epsilon,
+        delta=account.delta,
+        units=protected_units(ground.declared_schema, account.units),
+        release_epsilon=price.epsilon,
     )
     forecast = forecast_of(method_of(resolved), resolved, price.events, ground.facts)
     said = [*warnings, *forecast.warnings, *unlikely_to_be_met(resolved, forecast)]

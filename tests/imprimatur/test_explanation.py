@@ -53,6 +53,16 @@ ALLOWED = {
 }
 
 
+def test_noisy_copies_of_images_are_called_so():
+    certificate = CERTIFICATE | {"method": "image_release", "unit": "one column of pixels of one image"}
+    text = page(certificate, Names("faces", "image_release-7f1c"))
+    assert "a copy of one private image" in text
+    assert "somebody whom you recognise in an image is in the private one" in text
+    for said_of_rows in ("None of its rows was copied", "is not about that person", "Synthetic rows", "the table"):
+        assert said_of_rows not in text
+        assert said_of_rows in page(CERTIFICATE, Names("people", "marginals-7f1c"))
+
+
 class _Tags(HTMLParser):
     def __init__(self, text):
         super().__init__()

@@ -256,8 +256,11 @@ def test_one_image_with_a_column_of_pixels_as_the_unit(client, tmp_path):
     pixels, _ = make_images(1, (12, 9, 1), 1)
     path.write_bytes(npz(pixels, None))
     schema = {"type": "image", "height": 12, "width": 9, "channels": 1, "pixel_unit": "column"}
-    dataset = client.create_dataset(path, schema, epsilon=20.0)
+    dataset = client.create_dataset(path, schema, epsilon=20.0, delta=1e-3)
     assert (dataset["units"], dataset["schema"]["pixel_unit"]) == (1, "column")
+    of_parts = "for 9 units"
+    assert of_parts in dataset["warnings"][-1]
+    assert of_parts in client.quote(dataset["id"], {"epsilon": 8.0})["warnings"][-2]
     with pytest.raises(ApiError) as refused:
         client.create_release(dataset["id"], {"method": "mixture", "epsilon": 2.0})
     assert (refused.value.code, "image_release" in refused.value.detail) == ("invalid_order", True)
@@ -269,6 +272,7 @@ def test_one_image_with_a_column_of_pixels_as_the_unit(client, tmp_path):
     assert certificate["unit"].startswith("one column of pixels of one image: neither an image nor a person")
     assert certificate["contribution_bound"] == {"unit": "part of an image", "column": None, "max_rows": 1}
     assert any("no promise to a person" in warning for warning in certificate["warnings"])
+    assert any(of_parts in warning for warning in certificate["warnings"])
     with client.sample(release["id"], 5, seed=4) as chunks, np.load(io.BytesIO(b"".join(chunks))) as arrays:
         assert arrays["images"].shape == (5, 12, 9, 1)
         assert (arrays["images"] == arrays["images"][0]).all(), "there is one image to draw"
@@ -277,3 +281,4 @@ def test_one_image_with_a_column_of_pixels_as_the_unit(client, tmp_path):
     with zipfile.ZipFile(bundle) as archive:
         card = archive.read("MODEL_CARD.md").decode()
     assert "one column of pixels of one image" in card
+    assert "Images of a unit" not in card

@@ -9,7 +9,7 @@ from service.methods.catalogue import CATALOGUE
 from workers.generators.markdown import escaped, indented_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from service.methods.interface import Card
 
@@ -86,7 +86,7 @@ def _protected(content: Content, certificate: Mapping[str, Any]) -> str:
     delta = f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {SEE}"
     lines = [
         f"Protected unit: {escaped(certificate.get('unit', SEE))}",
-        f"{content.record.capitalize()}s of a unit, on average: {_mean_rows(certificate.get('rows_per_unit'))}",
+        *_rows_of_a_unit(content, certificate),
         f"Neighbouring datasets: {certificate.get('adjacency', SEE)}",
         f"Trust model: {certificate.get('trust_model', SEE)}",
         f"Promise: ({epsilon}, {delta})-differential privacy",
@@ -155,6 +155,13 @@ def _other_releases(certificate: Mapping[str, Any]) -> str:
         f"By then {others['charged']} other releases were charged and {others['pending']} reserved, together ε = "
         f"{others['epsilon']:.6g}; with this one ε = {others['with_this']['epsilon']:.6g}."
     )
+
+
+def _rows_of_a_unit(content: Content, certificate: Mapping[str, Any]) -> Iterator[str]:
+    """None where a unit is less than a record."""
+    if certificate.get("contribution_bound", {}).get("unit") != "part of an image":
+        mean = _mean_rows(certificate.get("rows_per_unit"))
+        yield f"{content.record.capitalize()}s of a unit, on average: {mean}"
 
 
 def _mean_rows(rows_per_unit: Mapping[str, Any] | None) -> str:

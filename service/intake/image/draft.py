@@ -20,7 +20,7 @@ from service.base.errors import InvalidFile
 from service.base.messages import Message
 from service.domain.image_schema import MAX_CLASSES, ImageSchema
 from service.intake.image.idx_reading import idx_header, idx_numbers
-from service.intake.image.reading import members_of, open_images, open_zip
+from service.intake.image.reading import members_of, no_images, open_images, open_zip
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
 
@@ -37,10 +37,15 @@ _ABOUT = (
 
 _LOOKED_AT = 10
 """Members of a ZIP that may be IDX files; sets have four."""
+_PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"II*\x00", b"MM\x00*")
+"""How pictures begin: PNG, JPEG, GIF, TIFF."""
+_PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".npy", ".pgm", ".ppm", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+"""Of files in a ZIP of images, also where the reader will take none of them."""
+_OF_A_WORKBOOK = "[Content_Types].xml"
 
 
 def looks_like_images(path: Path) -> bool:
-    """Whether a file is read as images: IDX, packed or not, or a ZIP of pictures, of arrays, or of IDX files. By content."""
+    """Whether a file is of images, also one that cannot be read: IDX, packed or not, a picture, or a ZIP of pictures, arrays or IDX files. By content."""
     try:
         with path.open("rb") as file:
             return are_images(file)
@@ -49,23 +54,27 @@ def looks_like_images(path: Path) -> bool:
 
 
 def are_images(file: IO[bytes]) -> bool:
-    """Whether an open file is read as images."""
+    """Whether an open file is of images, so that what is wrong with it is said of images."""
     try:
-        if _is_idx(file):
+        if _is_idx(file) or _is_picture(file):
             return True
         file.seek(0)
         if not zipfile.is_zipfile(file):
             return False
         with zipfile.ZipFile(file) as archive:
             names = [member.filename for member in archive.infolist() if not member.is_dir()]
-            if any(name.lower().endswith((".png", ".jpg", ".jpeg", ".npy")) for name in names):
-                return True
-            for name in names[:_LOOKED_AT]:
-                with archive.open(name) as member:
-                    if _is_idx(member):
-                        return True
+            if _OF_A_WORKBOOK in names:
+                return False  # which may hold pictures, too
+            return any(name.lower().endswith(_PICTURE_ENDINGS) for name in names) or _has_idx(archive, names)
     except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error):
         return False  # the reader of tables says what is wrong
+
+
+def _has_idx(archive: zipfile.ZipFile, names: Sequence[str]) -> bool:
+    for name in names[:_LOOKED_AT]:
+        with archive.open(name) as member:
+            if _is_idx(member):
+                return True
     return False
 
 
@@ -76,6 +85,11 @@ def _is_idx(file: IO[bytes]) -> bool:
         file.seek(0)
         start = gzip.GzipFile(fileobj=file).read(4)
     return len(start) == 4 and start[:2] == b"\x00\x00" and 0x08 <= start[2] <= 0x0E
+
+
+def _is_picture(file: IO[bytes]) -> bool:
+    file.seek(0)
+    return file.read(4).startswith(_PICTURES)
 
 
 def draft_image_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
@@ -91,6 +105,8 @@ def draft_images(file: SealedFile, limits: IngestLimits) -> dict[str, Any]:
                 shape, classes = _in_archive(archive, members_of(archive, limits))
         except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, csv.Error):
             raise InvalidFile(Message("The archive is damaged, or its labels cannot be read.")) from None
+    elif _is_picture(file.reader()):
+        raise no_images()
     else:
         shape, classes = idx_header(file.reader)[1:], None
     height, width, channels = (*shape, 1)[:3]
@@ -131,7 +147,11 @@ def _in_archive(
     pictures = [name for name in sorted(names) if name.lower().endswith((".png", ".jpg", ".jpeg"))]
     if pictures:
         return _picture_shape(archive.read(pictures[0])), _named(archive, names)
-    headers = {name: idx_header(partial(archive.open, name)) for name in sorted(names)}
+    headers = {
+        name: idx_header(partial(archive.open, name))
+        for name in sorted(names)
+        if not name.lower().endswith(_PICTURE_ENDINGS)
+    }
     shapes = [header[1:] for header in headers.values() if len(header) > 1]
     labels = [name for name, header in headers.items() if len(header) == 1]
     if len(shapes) != 1:
@@ -146,11 +166,20 @@ def _picture_shape(data: bytes) -> tuple[int, ...]:
 
     try:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as picture:
-            return picture.height, picture.width, 1 if picture.mode == "L" else 3
+            channels = {"L": 1, "RGB": 3, "P": 3}.get(picture.mode)
+            size = picture.height, picture.width
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         raise InvalidFile(
             Message("The first image of the archive is damaged, cut off, or neither PNG nor JPEG.")
         ) from None
+    if channels is None:
+        raise InvalidFile(
+            Message(
+                "The first image of the archive is neither 8-bit grey nor 8-bit red, green and blue without transparency; "
+                "convert the images."
+            )
+        )
+    return *size, channels
 
 
 def _named(archive: zipfile.ZipFile, names: set[str]) -> list[str] | None:

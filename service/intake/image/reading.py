@@ -66,7 +66,12 @@ def _opened(file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> Imag
     for mark, reader in READERS.items():
         if start.startswith(mark):
             return reader(file, schema, limits)
-    raise InvalidFile(Message("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too)."))
+    raise no_images()
+
+
+def no_images() -> InvalidFile:
+    """A file that is none of what is read; a picture by itself, too."""
+    return InvalidFile(Message("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too)."))
 
 
 def _open_archive(file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> Images:

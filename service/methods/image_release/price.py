@@ -22,7 +22,7 @@ def image_release_events(order: ImageReleaseOrder, *, noise_multiplier: float, d
     """The choice of a size, unless one is ordered; the coefficients; their singular values, if these are ordered."""
     of_values, with_choice = order.singular_values_share, order.coefficients is None
     if order.noise == "gaussian":
-        # A Gaussian release of this noise has about the ε of wider/noise_multiplier.
+        # A Gaussian release of this noise multiplier has about this ε.
         whole = math.sqrt(-2.0 * math.log(delta)) / noise_multiplier
     else:
         whole = LAPLACE_EPSILON / noise_multiplier

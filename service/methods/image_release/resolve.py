@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from service.base.errors import InvalidOrder
 from service.base.messages import Figure, Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
+from service.methods.image_release.drawable import least_drawable_epsilon
 from service.methods.image_release.order import Block, ImageReleaseOrder
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder
 
@@ -14,7 +17,7 @@ MOST_IMAGES = 1_000_000
 """Of one release: the published network holds them all, and a unit with fewer than it may have is filled up with noise."""
 
 SMALLEST_EPSILON = 0.01
-"""Noise of 512 × 512 pixels in colour then fits in 64 bits, with all shares at their ends."""
+"""Of any image; large ones may need more (`least_drawable_epsilon`)."""
 
 BECAUSE = Message(
     "image_release: the schema's pixel_unit declares parts of images as units, and no other method protects these"
@@ -85,12 +88,13 @@ def resolve(order: ImageReleaseOrder, facts: Facts) -> ImageReleaseOrder:
             Message("method: image_release publishes at most %(most)s images; take `mixture`", most=MOST_IMAGES),
             where="method",
         )
-    if _epsilon(order, facts) < SMALLEST_EPSILON:
+    least = _least_epsilon(order, shape, facts)
+    if _epsilon(order, facts) < least:
         raise InvalidOrder(
             Message(
                 "epsilon: image_release needs %(least)s at least; below it all images are grey, and the noise of large ones "
                 "is more than whole numbers hold",
-                least=Figure(f"{SMALLEST_EPSILON:g}"),
+                least=Figure(f"{least:g}"),
             ),
             where="epsilon",
         )
@@ -101,6 +105,16 @@ def resolve(order: ImageReleaseOrder, facts: Facts) -> ImageReleaseOrder:
             "sizes": tuple(size for size in order.sizes if size <= smallest) or order.sizes,
         }
     )
+
+
+def _least_epsilon(order: ImageReleaseOrder, shape: ImageShape, facts: Facts) -> float:
+    """Rounded up to two digits, so that what is named is taken."""
+    unit = shape.unit_pixels or (shape.height, shape.width)
+    drawable = least_drawable_epsilon(order, unit, shape, facts.budget)
+    if drawable <= SMALLEST_EPSILON:
+        return SMALLEST_EPSILON
+    digit = 10.0 ** (math.floor(math.log10(drawable)) - 1)
+    return float(f"{math.ceil(drawable / digit) * digit:.3g}")
 
 
 def _epsilon(order: ImageReleaseOrder, facts: Facts) -> float:

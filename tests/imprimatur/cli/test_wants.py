@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from imprimatur.cli.order_options import build_order, read_want, said_again
+from imprimatur.cli.publishing import _print_facts
 from imprimatur.cli.releases import _after, _begins
 from imprimatur.releases import ReleaseOperations
 from imprimatur.replies import Budget, Quote
@@ -120,6 +121,30 @@ def test_a_choice_names_public_rows_in_its_candidates_alone():
 def test_what_to_do_with_a_release_fits_what_it_holds(method, state, failure, command):
     found = {"id": "abcdefghi", "state": state, "failure": failure, "order": {"method": method}}
     assert _after(found) == command
+
+
+@pytest.mark.parametrize("unit", ["image", "part of an image", "all images of a unit"])
+def test_images_are_not_drawn_into_a_table(unit):
+    found = {"id": "abcdefghi", "state": "published", "failure": None, "order": {"method": "idpgan"}}
+    drawn = _after(found | {"certificate": {"contribution_bound": {"unit": unit}}})
+    assert drawn == "imprimatur sample abcdefgh -n 1000 -o images.zip"
+    assert _after(found | {"certificate": {"contribution_bound": {"unit": "row"}}}).endswith("rows.csv")
+
+
+@pytest.mark.parametrize(
+    ("output", "more"), [("out.zip", "more.zip"), ("out.jsonl", "more.csv"), ("a/rows", "more.csv")]
+)
+def test_more_images_go_into_a_file_of_images(capsys, output, more):
+    facts = {
+        "output": output,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "largest_next_epsilon": 0.0,
+        "release_id": "a" * 32,
+        "rows": 9,
+    }
+    _print_facts(facts, as_json=False, is_running=True)
+    assert f"-n 9 -o {more} (free of charge)" in " ".join("".join(capsys.readouterr()).split())
 
 
 def test_an_order_without_epsilon_or_want_is_still_refused():

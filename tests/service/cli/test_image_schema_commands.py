@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from service.base.errors import InvalidFile
@@ -73,10 +75,36 @@ def test_no_images_no_draft(content, tmp_path):
         draft_image_schema(file)
 
 
+def saved(mode: str, kind: str = "PNG") -> bytes:
+    content = io.BytesIO()
+    Image.new(mode, (5, 6)).save(content, kind)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (saved("L"), "Upload images as a ZIP"),
+        (saved("RGB", "JPEG"), "Upload images as a ZIP"),
+        (archive({"s1/1.pgm": saved("L", "PPM"), "s1/2.pgm": saved("L", "PPM")}), "holds neither PNG or JPEG files"),
+        (archive({"a.png": saved("I;16")}), "neither 8-bit grey nor 8-bit red, green and blue"),
+        (archive({"a.png": saved("RGBA")}), "neither 8-bit grey nor 8-bit red, green and blue"),
+    ],
+)
+def test_what_is_wrong_with_images_is_said_of_images(content, sentence, tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    assert looks_like_images(file)
+    with pytest.raises(InvalidFile, match=sentence):
+        draft_image_schema(file)
+
+
 def test_tables_are_no_images(tmp_path):
     file = tmp_path / "table.csv"
     file.write_text("a,b\n1,2\n")
     assert not looks_like_images(file)
+    file.write_bytes(archive({"[Content_Types].xml": b"<Types/>", "xl/media/logo.png": saved("L")}))
+    assert not looks_like_images(file), "a workbook with a picture in it"
 
 
 def test_check_says_what_an_upload_with_units_would_say(tmp_path):

@@ -229,6 +229,7 @@ def test_a_preview_of_what_is_published_by_now_leads_to_the_release(api, browser
     pixels, labels = make_images()
     dataset = api.upload(npz(pixels, labels), schema=json.dumps(image_schema())).json()["id"]
     release_id = api.order(dataset, {"method": "mixture", "epsilon": 1.0}).json()["id"]
+    copies_id = api.order(dataset, {"method": "image_release", "epsilon": 1.0}).json()["id"]
     browser, here = browser_of(api.reader), f"/releases/{release_id}"
     waiting = browser.get(f"{here}/preview.png", headers={"Accept": "text/html", "Accept-Language": "de"})
     assert (waiting.status_code, "keine Vorschau" in waiting.text) == (409, True)
@@ -240,6 +241,10 @@ def test_a_preview_of_what_is_published_by_now_leads_to_the_release(api, browser
     assert (page.url.path, page.status_code) == (here, 200)
     assert "It was published in this moment" in page.text
     assert "It was published in this moment" not in browser.get(here).text
+    copies = browser.get(f"/releases/{copies_id}").text
+    for said in ("Noisy images", "copy of one private image"):
+        assert (said in copies, said in page.text) == (True, False)
+    assert ("Synthetic images" in copies, "Synthetic images" in page.text) == (False, True)
     picture = browser.get(f"{here}/preview.png", headers={"Accept": "image/*"}, follow_redirects=False)
     assert (picture.status_code, picture.headers["location"]) == (303, f"{here}/download?rows=100&format=png&seed=1")
 

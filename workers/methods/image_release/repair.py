@@ -11,7 +11,8 @@ Floats = NDArray[np.float64]
 def falling(values: Floats) -> Floats:
     """The nearest sequence (least squares) that does not rise: λ_t = max over j ≥ t of min over i ≤ t of mean(i…j). {10, 14, 9} -> {12, 12, 9}.
 
-    Source: Robertson, Wright and Dykstra 1988 (pooling neighbours that are out of order).
+    Source: Robertson, Wright and Dykstra 1988 (pooling neighbours that are out of order). Zhang, Fu, Meng 2020 print for theorem 6 the formulas of
+    sequences that do not fall, with maximum and minimum exchanged; their example is of this one.
     """
     means: list[float] = []
     sizes: list[int] = []

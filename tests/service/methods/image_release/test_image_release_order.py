@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
+from imprimatur.declarations import COPIES_IMAGES
 from service.base.errors import InvalidInput, InvalidOrder, InvalidSchema
 from service.domain.image_schema import parse_schema
 from service.domain.privacy_unit import parse_privacy_unit
-from service.domain.unit_words import part_in_words
+from service.domain.unit_words import part_in_words, protected_units
 from service.intake.ingest import ingest_table
 from service.methods.catalogue import CATALOGUE, parse_order
 from service.methods.facts import Facts
 from service.methods.knobs import Order
 from service.methods.pricing import price_order, resolve_order
 from service.privacy.filters import NANO, Shares, open_budget
+from service.privacy.statements import default_delta, statement_warnings
 
 BUDGET = open_budget(10.0, 1e-5)
 PLAIN = {"type": "image", "height": 12, "width": 9, "channels": 1}
@@ -62,6 +64,10 @@ def test_methods_of_whole_images_are_refused_where_units_are_parts(schema: dict[
         return
     with pytest.raises(InvalidOrder, match=r"protects whole images.*choose image_release"):
         resolved(schema, method=method)
+
+
+def test_the_client_knows_whose_images_are_copies() -> None:
+    assert tuple(name for name, each in CATALOGUE.items() if each.takes_parts_of_images) == COPIES_IMAGES
 
 
 def test_auto_takes_it_for_parts_alone() -> None:
@@ -120,6 +126,16 @@ def test_the_unit_is_said_in_words() -> None:
     assert part_in_words(None, 12) == "one image"
     assert part_in_words((12, 1), 12).startswith("one column of pixels of one image: neither an image nor a person")
     assert part_in_words((4, 3), 12).startswith("one block of 4 × 3 pixels of one image")
+
+
+def test_delta_is_judged_by_how_many_parts_there_are() -> None:
+    schemas = [parse_schema(schema) for schema in (PLAIN, COLUMNS, BLOCKS)]
+    assert [protected_units(schema, 400) for schema in schemas] == [400, 400 * 9, 400 * 3 * 3]
+    assert protected_units(None, 400) == 400, "a table"
+    for schema, says in zip(schemas, (False, True, True), strict=True):
+        units, delta = protected_units(schema, 400), default_delta(400)
+        warnings = statement_warnings(epsilon=1.0, delta=delta, units=units)
+        assert any(f"for {units:,} units" in warning for warning in warnings) is says
 
 
 def test_a_forecast_says_that_a_part_is_no_person() -> None:
