@@ -10,6 +10,7 @@ from service.methods.choose.methods import METHODS
 from service.methods.choose.order import ChooseOrder
 from service.methods.choose.resolve import units_of_a_part
 from service.methods.facts import Facts
+from service.methods.idpgan.work import read_public
 from service.methods.knobs import Order
 from service.methods.work import FLOAT, Work, coded_rows
 
@@ -20,6 +21,16 @@ DRAWN_BATCH = 1_024
 
 
 def estimate(order: ChooseOrder, facts: Facts) -> Work:
+    """All of it. Public rows are read once for all tries, unless candidates read them by other bins."""
+    begin = [each for each in order.candidates if METHODS[each.method].also_reads(each) is not None]
+    bins = {each.numeric_bins for each in begin}
+    if facts.public is None or len(bins) != 1:
+        return _of_all(order, facts)
+    at_hand = replace(facts, public=replace(facts.public, rows=0))
+    return read_public(facts, facts.shape(*bins)) + _of_all(order, at_hand)
+
+
+def _of_all(order: ChooseOrder, facts: Facts) -> Work:
     """The work of all tries and the last run; of `repeat`, as many tries as are made in any case, each as long as the longest."""
     if order.form == "parts":
         part = replace(facts, units=units_of_a_part(order, facts.units))
