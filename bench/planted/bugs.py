@@ -415,17 +415,6 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_PUBLIC_DATASETS}::test_an_order_begins_from_declared_images_of_its_own_tenant_alone",),
     ),
     Bug(
-        "a charge is given back whole where the public rows of a running release are erased",
-        (
-            (
-                RUN,
-                'self.end(failure="erased", settled_renyi=self.cost_after(self.checkpoints.steps_done(self.release.events)))',
-                'self.end(failure="erased", settled_renyi=0)',
-            ),
-        ),
-        (f"{T_PUBLIC_ERASED}::test_what_ran_is_kept_where_the_public_rows_are_gone_at_the_next_attempt",),
-    ),
-    Bug(
         "public rows are read after the charge",
         ((RUN, "if finished is None and not reads_public_rows(self, rows):", "if False:"),),
         (f"{T_PUBLIC_ERASED}::test_public_rows_that_go_before_they_are_read_cost_nothing",),
