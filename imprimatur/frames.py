@@ -18,9 +18,10 @@ from imprimatur.errors import ApiError, DuplicateRows, NotPublished, OrderedNotD
 from imprimatur.formats import invalid
 from imprimatur.frame_columns import frame_of
 from imprimatur.frame_schemas import accepted, agreed_schema, ask_whose_rows, check_columns, refuse_draft, with_target
+from imprimatur.order_checks import check_order
 from imprimatur.person_columns import header_of
 from imprimatur.preflight import check_before_paying, check_known_budget, check_name
-from imprimatur.public_starts import CHOICE, IN_CANDIDATES
+from imprimatur.public_starts import CHOICE, IN_CANDIDATES, begun_by
 from imprimatur.replies import Declaration
 from imprimatur.tables import PANDAS, POLARS, read_parquet
 
@@ -126,11 +127,12 @@ def publish(
 def _public_start(
     service: Client, made: _Table, folder: Path, whole: float, options: FrameOptions, order: Json
 ) -> Json:
-    """What an order says that begins from `public`, which is uploaded first."""
+    """What an order says that begins from `public`, which is uploaded first; before that, the service is asked what it would refuse."""
+    check_order(service, order, made.schema, brings_public=options.get("public") is not None)
     if options.get("public") is None:
         return {}
     begins = _dataset_of(service, _public_table(made, options), folder, whole, options, rows_are_public=True)
-    return {"method": order.get("method", "idpgan"), "public_dataset": begins.id}
+    return {"method": begun_by(order.get("method")), "public_dataset": begins.id}
 
 
 def _buy(dataset: Dataset, schema: Mapping[str, Any], key: str, options: FrameOptions) -> None:

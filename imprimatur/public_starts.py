@@ -15,10 +15,17 @@ KNOB = "public_dataset"
 CANDIDATES = "candidates"
 CHOICE = "choose"
 """The method of orders that have candidates."""
+STARTS_PUBLIC = "idpgan"
+"""What `auto` is where an order begins from public rows: it chooses among methods that do not."""
 IN_CANDIDATES = (
     "a choice among orders begins from no public rows itself: name the dataset in each candidate that does, "
     '{"method": "idpgan", "public_dataset": "NAME"}'
 )
+
+
+def begun_by(method: str | None) -> str:
+    """The method of an order that begins from public rows."""
+    return STARTS_PUBLIC if method in {None, "auto"} else str(method)
 
 
 def public_datasets(order: Mapping[str, Any]) -> dict[str, list[int]]:

@@ -22,15 +22,13 @@ from typing import Any, TypeVar
 import torch
 from sqlalchemy.orm import Session
 
-from service.base.errors import InvalidOrder, NotFound, Tampered, Unavailable, Unpriceable
+from service.base.errors import NotFound, Tampered, Unavailable, Unpriceable
 from service.datasets.models import Dataset
-from service.datasets.public import check_public_start
 from service.domain.open_columns import closed
 from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
-from service.methods.catalogue import method_of
 from service.methods.report import split
 from service.platform.context import Context, open_context
 from service.platform.database import database_time
@@ -56,6 +54,7 @@ from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.interface import run_class
 from workers.plan import Plan
+from workers.public_start import lacks_public_rows, load_public, reads_public_rows
 from workers.reports.files import has_report, summary_of, with_report, without_report
 from workers.stored_rows import StoredRows
 from workers.training import make_release
@@ -90,7 +89,7 @@ class Attempt:
         self._next_report = 0.0
         self.cancelled = False
         self.release, self.dataset = self.patiently(self._load)
-        self.public = self.patiently(self._load_public)
+        self.public = self.patiently(lambda: load_public(self))
         """The public dataset that the order begins from; None where it names none, or none that may be used."""
         self.checkpoints = Checkpoints(self, self.release.checkpoint_key)
         self.hooks = Hooks(
@@ -106,8 +105,8 @@ class Attempt:
         if self.dataset.state == "erased" and (finished is None or self.release.order.accept is not None):
             self.end(failure="erased")  # nothing was finished, or its figures can no longer be measured
             return
-        if self.named_public is not None and self.public is None and finished is None:
-            self.end(failure="erased")  # the public rows are gone; nothing was charged by this attempt
+        if finished is None and lacks_public_rows(self):
+            self.end_without_public_rows()
             return
         if self.release.cancel_requested:
             # No worker held the release when a person stopped it. A charge is settled at what this attempt would have
@@ -126,17 +125,21 @@ class Attempt:
             return
         run_class(self.release.order)  # a method that cannot run here must not be charged
         self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
+        rows = StoredRows(self)
+        if finished is None and not reads_public_rows(self, rows):
+            self.end_without_public_rows()
+            return
         posted = self.charge()
         if finished is None:
-            self.make(posted)
+            self.make(posted, rows)
         else:
             self.publish_finished(finished, posted)
 
-    def make(self, posted: LedgerEntry) -> None:
+    def make(self, posted: LedgerEntry, stored: StoredRows) -> None:
         """Read, train, publish."""
         self.report(self.release.step, "reading")
         plan = Plan(split(self.release.events)[0])
-        rows = training_rows(self.release.order, self.release.id, StoredRows(self))
+        rows = training_rows(self.release.order, self.release.id, stored)
         try:
             made = make_release(self.release.order, plan, rows, SecureRandom(), self.hooks)
         except TrainingStopped:
@@ -144,7 +147,8 @@ class Attempt:
                 raise
             self.settle(max(plan.steps_done, self.checkpoints.steps_done(self.release.events)))
             return
-        del rows  # with the public rows that were kept for further runs
+        stored.drop_public()
+        del rows, stored
         self.report(self.release.steps, "bundling", at_once=True)
         try:
             self.publish(made, posted)
@@ -200,6 +204,10 @@ class Attempt:
         A release that was never charged is voided in full.
         """
         self.end(failure="cancelled", settled_renyi=self.cost_after(steps_done))
+
+    def end_without_public_rows(self) -> None:
+        """Settled as where a person stops it: unlike rows that are erased themselves, those of the release still have a budget."""
+        self.end(failure="erased", settled_renyi=self.cost_after(self.checkpoints.steps_done(self.release.events)))
 
     def cost_after(self, steps_done: int) -> int:
         """What the list costs up to there."""
@@ -333,23 +341,6 @@ class Attempt:
                     raise
                 logger.warning("waiting: %s", error.code)
                 time.sleep(PAUSE_SECONDS)
-
-    @property
-    def named_public(self) -> uuid.UUID | None:
-        """The dataset that the order reads besides its own."""
-        order = self.release.order
-        return method_of(order).also_reads(order)
-
-    def _load_public(self) -> Dataset | None:
-        """Asked anew, of the database: the rows may be erased by now, and an order may have been written by who checks nothing."""
-        named = self.named_public
-        if named is None:
-            return None
-        with self.context.transaction() as session:
-            try:
-                return check_public_start(session, self.release.tenant_id, named, self.dataset)
-            except InvalidOrder:
-                return None
 
     def _load(self) -> tuple[Release, Dataset]:
         with self.context.transaction() as session:

@@ -8,6 +8,7 @@ from service.base.errors import InvalidFile, NotFound, Tampered
 from service.datasets.stored_objects import is_from_before
 from service.domain.alike import read_by
 from service.domain.image_schema import ImageSchema
+from service.methods.catalogue import method_of
 from service.platform.crypto import HEADER_BYTES, decrypt, is_header_of, open_decrypted
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table, names_units
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from service.datasets.models import Dataset
+    from service.methods.knobs import Order
     from service.platform.context import Context
 
 Answer = TypeVar("Answer")
@@ -57,8 +59,9 @@ class StoredRows:
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._dataset = attempt.dataset
-        self._read_public: tuple[EncodedTable, TableDomain, int] | None = None
-        """Public rows as they were read last, and by how many bins: the tries of a choice all begin from them."""
+        self._public_tables: dict[int, tuple[EncodedTable, TableDomain]] = {}
+        """Public rows, by how many bins they were read: the tries of a choice all begin from them."""
+        self._public_images: EncodedImages | None = None
 
     def are_its_own(self) -> bool:
         """Whether what lies there was stored under its name and unit, as were the public rows of the order: asked before the charge.
@@ -132,18 +135,29 @@ class StoredRows:
             raise NotFound("the rows were erased")
         return self._dataset.storage_key
 
+    def keep_public(self, order: Order) -> None:
+        """Read the public rows that the order begins from, and no other. They stay at hand, whatever becomes of them meanwhile."""
+        if self.holds_images:
+            self._public_images = self.public_images()
+            return
+        for bins in method_of(order).public_bins(order):
+            self.public_table(numeric_bins=bins)
+
+    def drop_public(self) -> None:
+        """No run needs them any more."""
+        self._public_tables, self._public_images = {}, None
+
     def public_images(self) -> EncodedImages:
-        return self._public().images()
+        return self._public().images() if self._public_images is None else self._public_images
 
     def public_table(self, *, numeric_bins: int) -> tuple[EncodedTable, TableDomain]:
-        if self._read_public is not None and self._read_public[2] == numeric_bins:
-            return self._read_public[:2]
-        self._read_public = None  # before others are read, so that there is one copy
+        if numeric_bins in self._public_tables:
+            return self._public_tables[numeric_bins]
         public = self._public()
         schema = read_by(public._dataset.table_schema, self._dataset.table_schema)  # noqa: SLF001 - another of this class
         domain = TableDomain.from_schema(schema, numeric_bins=numeric_bins)
         rows = self._attempt.patiently(lambda: public._encoded(domain, with_places=False))  # noqa: SLF001
-        self._read_public = (rows, domain, numeric_bins)
+        self._public_tables[numeric_bins] = rows, domain
         return rows, domain
 
     def _public(self) -> StoredRows:

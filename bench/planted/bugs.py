@@ -10,9 +10,11 @@ WHOLE_LOOPS = "workers/numerics/discrete_gaussian.c"
 CLIPPING = "workers/mechanism/clipping.py"
 SAMPLING = "workers/mechanism/sampling.py"
 PUBLIC_DATASETS = "service/datasets/public.py"
+WORKER_PUBLIC_START = "workers/public_start.py"
 PUBLIC_FROM_UPLOAD = "migrations/versions/0026_public_from_the_upload.py"
 UPLOAD_DECLARATION = "service/datasets/declaration.py"
 T_PUBLIC_DATASETS = "tests/service/http/test_public_datasets.py"
+T_PUBLIC_ERASED = "tests/service/http/test_public_rows_erased.py"
 T_PUBLIC_START = "tests/workers/methods/idpgan/test_public_start.py"
 T_PUBLIC_ROWS = "tests/workers/methods/idpgan/test_public_rows.py"
 T_ALSO_READS = "tests/service/methods/test_also_reads.py"
@@ -413,12 +415,17 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_PUBLIC_DATASETS}::test_an_order_begins_from_declared_images_of_its_own_tenant_alone",),
     ),
     Bug(
+        "public rows are read after the charge",
+        ((RUN, "if finished is None and not reads_public_rows(self, rows):", "if False:"),),
+        (f"{T_PUBLIC_ERASED}::test_public_rows_that_go_before_they_are_read_cost_nothing",),
+    ),
+    Bug(
         "a worker takes the order's word for what is public",
         (
             (
-                RUN,
-                "                return check_public_start(",
-                "                return session.get(Dataset, named) or check_public_start(",
+                WORKER_PUBLIC_START,
+                "            return check_public_start(",
+                "            return session.get(type(attempt.dataset), named) or check_public_start(",
             ),
         ),
         (f"{T_PUBLIC_DATASETS}::test_a_worker_asks_again_and_charges_nothing",),
@@ -3627,7 +3634,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "what is made reads the held-out units",
-        ((RUN, "training_rows(self.release.order, self.release.id, StoredRows(self))", "StoredRows(self)"),),
+        ((RUN, "training_rows(self.release.order, self.release.id, stored)", "stored"),),
         (f"{T_HELD_OUT_API}::test_what_is_made_and_what_is_tested_are_of_different_units",),
     ),
     Bug(

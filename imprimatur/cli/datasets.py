@@ -86,7 +86,11 @@ def refuse_both_units(unit: dict[str, Any] | None, *, rows_are_units: bool) -> N
 
 
 Public = Annotated[
-    bool, typer.Option("--public", help="Everybody may have the rows; said here or never, and for good.")
+    bool,
+    typer.Option(
+        "--public",
+        help="The rows are public already: orders on other datasets may begin from them (--public-start). Said here or never, and for good.",
+    ),
 ]
 RowsExpireAt = Annotated[
     str | None, typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z.")

@@ -53,6 +53,7 @@ def methods(
     print_pairs(
         {"method": name, "takes": ", ".join(chosen["takes"]), "what it does": chosen["summary"]}
         | ({} if returned is None else {"returns": returned})
+        | ({"public start": "may begin from public rows: --public-start"} if chosen.get("takes_public_rows") else {})
         | {"source": chosen["source"], "its analysis": chosen["paper_holds"]}
     )
     print_table(None, ("knob", "default", "allowed", "meaning"), list(Schema(chosen["order"]).knobs()), whole="knob")

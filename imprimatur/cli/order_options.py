@@ -12,7 +12,7 @@ import typer
 
 from imprimatur.cli.output import Exit, Failure
 from imprimatur.declarations import PURCHASE
-from imprimatur.public_starts import CHOICE, IN_CANDIDATES, KNOB
+from imprimatur.public_starts import CHOICE, IN_CANDIDATES, KNOB, begun_by
 
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="ε of this release.")]
 ShareOf = Annotated[
@@ -38,8 +38,6 @@ PublicStart = Annotated[
         "name it.",
     ),
 ]
-STARTS_PUBLIC = "idpgan"
-"""What `auto` is where an order begins from public rows: it chooses among methods that do not."""
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Any other knob, e.g. noise_decay.kind=periodic. Repeatable."),
@@ -95,8 +93,8 @@ def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dic
     if given.get("share") is not None:
         given["share"] = _share(given["share"])
     document |= {name: value for name, value in given.items() if value is not None}
-    if document.get(KNOB) is not None and document["method"] == "auto":
-        document["method"] = STARTS_PUBLIC
+    if document.get(KNOB) is not None:
+        document["method"] = begun_by(document["method"])
     for knob in knobs or []:
         name, equals, text = knob.partition("=")
         if not equals:

@@ -73,6 +73,7 @@ from imprimatur.cli.undelivered import Undelivered, check_can_be_kept
 from imprimatur.declarations import PURCHASE, epsilon_to_buy, is_open, says_what_it_buys
 from imprimatur.formats import IMAGE_FORMATS, format_of_path
 from imprimatur.naming import name_of
+from imprimatur.order_checks import check_order
 from imprimatur.preflight import check_before_paying
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def publish(
         if source is not None:
             ask_whose_rows(found.path, declared.schema, declared.privacy_unit, rows_are_units=rows_are_units)
         with connect_or_start(url, key, data) as client:
+            check_order(client, document, declared.schema)
             dataset_id = upload_or_find(client, declared, found.path)
             reading.close()  # what was read from --from is not kept while the release is made
             _buy(client, dataset_id, declared.schema)

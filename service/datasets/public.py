@@ -18,6 +18,7 @@ from service.datasets.models import Dataset
 from service.domain.alike import first_difference
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.table_schema import TableSchema
+from service.methods.facts import PublicRows
 from service.methods.idpgan.work import MOST_PUBLIC_BYTES
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def check_public_start_of(
 
 
 def _check_alike(public: Dataset, private: DeclaredSchema) -> None:
-    declared, most = public.declared_schema, 1 if public.unit is None else public.unit.most
+    declared = public.declared_schema
     if isinstance(declared, ImageSchema) and isinstance(private, ImageSchema):
-        numbers = _check_images_alike(declared, private)
+        _check_images_alike(declared, private)
     elif isinstance(declared, TableSchema) and isinstance(private, TableSchema):
         difference = first_difference(declared, private)
         if difference is not None:
@@ -76,20 +77,30 @@ def _check_alike(public: Dataset, private: DeclaredSchema) -> None:
                 ),
                 where=WHERE,
             )
-        numbers = BYTES_OF_A_CODE * len(declared.modelled.fields)
     else:
         raise InvalidOrder(
             Message("%(where)s: both datasets must hold images, or both must be tables", where=WHERE), where=WHERE
         )
-    if public.units * most * numbers > MOST_PUBLIC_BYTES:
+    if public_rows_of(public).held_bytes > MOST_PUBLIC_BYTES:
         raise InvalidOrder(
             Message("%(where)s: its rows take more than %(most)s MiB", where=WHERE, most=MOST_PUBLIC_BYTES >> 20),
             where=WHERE,
         )
 
 
-def _check_images_alike(declared: ImageSchema, private: ImageSchema) -> int:
-    """Bytes of one image."""
+def public_rows_of(public: Dataset) -> PublicRows:
+    """How much there is to read and to hold; from the declaration and n, as everybody of the tenant sees them."""
+    declared = public.declared_schema
+    one = (
+        math.prod(declared.shape)
+        if isinstance(declared, ImageSchema)
+        else BYTES_OF_A_CODE * len(declared.modelled.fields)
+    )
+    rows = public.units * (1 if public.unit is None else public.unit.most)
+    return PublicRows(rows, rows * one)
+
+
+def _check_images_alike(declared: ImageSchema, private: ImageSchema) -> None:
     if declared.shape != private.shape or len(declared.class_names) != len(private.class_names):
         raise InvalidOrder(
             Message(
@@ -97,4 +108,3 @@ def _check_images_alike(declared: ImageSchema, private: ImageSchema) -> int:
             ),
             where=WHERE,
         )
-    return math.prod(declared.shape)

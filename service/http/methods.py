@@ -12,6 +12,9 @@ from service.auth.dependencies import Reader
 from service.methods.catalogue import CATALOGUE
 from service.methods.interface import Modality
 
+PUBLIC_DATASET = "public_dataset"
+"""The knob of orders that begin from public rows; `also_reads` of their methods reads it."""
+
 router = APIRouter(prefix="/v1", tags=["methods"])
 
 
@@ -23,6 +26,13 @@ class MethodReply(BaseModel):
     summary: str
     returns: Annotated[
         Literal["generator", "answers"], Field(description="Something that rows or images are drawn from, or numbers.")
+    ]
+    takes_public_rows: Annotated[
+        bool,
+        Field(
+            description="Whether its orders may begin from a dataset declared public (`public_dataset`). Orders of `choose` name it in their "
+            "candidates."
+        ),
     ]
     makes: Annotated[str, Field(description="What the published ZIP holds.")]
     source: Annotated[str, Field(description="Who described it, and where.")]
@@ -57,6 +67,7 @@ def _described() -> MethodList:
                 takes=sorted(method.takes),
                 summary=method.card.summary,
                 returns=method.returns,
+                takes_public_rows=PUBLIC_DATASET in method.order.model_fields,
                 makes=method.card.makes,
                 source=method.card.source,
                 paper_holds=method.card.paper_holds,

@@ -19,6 +19,16 @@ Shape = TableShape | ImageShape
 
 
 @dataclass(frozen=True)
+class PublicRows:
+    """The public dataset that an order begins from, by its declaration and n."""
+
+    rows: int
+    """Rows or images, each unit taken to have the most that it may have."""
+    held_bytes: int
+    """Of all of them, as codes or pixels."""
+
+
+@dataclass(frozen=True)
 class Facts:
     """What was declared of a dataset, how many units it has, and its budget."""
 
@@ -26,6 +36,8 @@ class Facts:
     budget: Budget
     shape: Callable[[int], Shape]
     """Bins of a numeric field that declares none -> the declared columns, or the declared size of images."""
+    public: PublicRows | None = None
+    """Of another dataset, so known of an order alone, and only where its work is estimated: no default and no price may depend on it."""
 
     @classmethod
     def of_declaration(cls, schema: str, *, units: int, most_per_unit: int, budget: Budget) -> Facts:

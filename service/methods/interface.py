@@ -84,6 +84,8 @@ class Method(Generic[O]):
     also_reads: Callable[[O], UUID | None] = lambda _order: None
     """The dataset, declared public, that an order reads besides its own. Asked where an order is placed, by workers and for certificates;
     they check that it may be read, and nothing else looks for it in an order."""
+    public_bins: Callable[[Any], frozenset[int]] = lambda order: frozenset({order.numeric_bins})
+    """By how many bins of a numeric field it reads that dataset, where it is a table. Workers read it so before they charge."""
     offer: Callable[[Any, Facts], str | None] = lambda _order, _facts: None
     """Why `auto` may take this method for such an order and such data; None: it may not. The first in the catalogue is taken."""
 

@@ -16,7 +16,7 @@ from service.auth.dependencies import ContextOf
 from service.base.errors import InvalidInput, NotInRelease, NotReady
 from service.datasets import service as datasets
 from service.domain.image_schema import ImageSchema
-from service.methods.catalogue import CATALOGUE
+from service.methods.catalogue import CATALOGUE, method_of
 from service.pages import synthetic
 from service.pages.answered import conditions_of, counts_of
 from service.pages.certified import words_of
@@ -68,6 +68,7 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
         "example": example_condition(dataset.declared_schema),
         "has_answers": CATALOGUE[release.order_["method"]].returns == "answers",
         "is_active": release.state in ACTIVE,
+        "lacks_public": _lacks_public(release, dataset),
         "has_report": release.order_.get("report") is not None
         and (release.state == "published" or release.failure == NOT_ACCEPTED)
         and not_made is None,
@@ -79,6 +80,15 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
         ],
         "seconds_left": _seconds_left(context, release),
     }
+
+
+def _lacks_public(release: Release, dataset: Dataset) -> bool:
+    """Whether it ended because the rows of another dataset are gone: its own are there."""
+    return (
+        release.failure == "erased"
+        and dataset.state != "erased"
+        and method_of(release.order).also_reads(release.order) is not None
+    )
 
 
 def _seconds_left(context: Context, release: Release) -> float | None:

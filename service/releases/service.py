@@ -28,11 +28,12 @@ from service.base.errors import (
 )
 from service.base.messages import Figure, Message, Text
 from service.datasets import repository as datasets
-from service.datasets.public import check_public_start, check_public_start_of
+from service.datasets.public import check_public_start, check_public_start_of, public_rows_of
 from service.domain.open_columns import bought_columns
 from service.domain.unit_words import protected_units
 from service.ledger import service as ledger
 from service.methods.catalogue import method_of, parse_order
+from service.methods.facts import PublicRows
 from service.methods.forecast import Forecast
 from service.methods.knobs import MAX_EPSILON, AnyOrder, Order
 from service.methods.pricing import Price, largest_next_epsilon, price_order, resolve_order
@@ -356,10 +357,8 @@ def _price(
     account, left = ground.account, ledger.Remaining.of(ground.account)
     with on_behalf_of(Asker(principal.key_id, principal.tenant_id)):
         resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
-        public_id = method_of(resolved).also_reads(resolved)
-        if public_id is not None:
-            _check_public_start(context, principal, public_id, dataset_id, ground)
-        estimate = estimate_of(resolved, ground.facts, context.settings)
+        public = _public_start(context, principal, resolved, dataset_id, ground)
+        estimate = estimate_of(resolved, replace(ground.facts, public=public), context.settings)
         refuse_too_much(resolved, estimate, context.settings)  # before it is priced, which takes long for a long one
         price = price_order(resolved, account.budget)
     warnings = statement_warnings(
@@ -374,19 +373,20 @@ def _price(
     return Quote(resolved, price, left, said, ground.declaration, estimate, forecast, bought)
 
 
-def _check_public_start(
-    context: Context,
-    principal: Principal,
-    public_id: uuid.UUID,
-    dataset_id: uuid.UUID | None,
-    ground: repository.Ground,
-) -> None:
+def _public_start(
+    context: Context, principal: Principal, order: Order, dataset_id: uuid.UUID | None, ground: repository.Ground
+) -> PublicRows | None:
+    """The public rows that an order begins from, once it may. Raises `InvalidOrder`."""
+    public_id = method_of(order).also_reads(order)
+    if public_id is None:
+        return None
     with context.statement() as session:
         if dataset_id is None:
-            check_public_start_of(session, principal.tenant_id, public_id, ground.declared_schema)
-            return
+            return public_rows_of(
+                check_public_start_of(session, principal.tenant_id, public_id, ground.declared_schema)
+            )
         private = datasets.find(session, principal.tenant_id, dataset_id)
-        check_public_start(session, principal.tenant_id, public_id, private)
+        return public_rows_of(check_public_start(session, principal.tenant_id, public_id, private))
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:

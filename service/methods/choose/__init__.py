@@ -3,7 +3,7 @@
 from service.methods.choose.card import CARD
 from service.methods.choose.check import check
 from service.methods.choose.forecast import forecast
-from service.methods.choose.methods import public_dataset_of
+from service.methods.choose.methods import public_bins_of, public_dataset_of
 from service.methods.choose.order import ChooseOrder
 from service.methods.choose.price import events
 from service.methods.choose.resolve import resolve
@@ -21,4 +21,5 @@ METHOD = Method(
     card=CARD,
     forecast=forecast,
     also_reads=public_dataset_of,
+    public_bins=public_bins_of,
 )

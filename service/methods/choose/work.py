@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 
-from service.methods.choose.methods import METHODS
+from service.methods.choose.methods import METHODS, public_bins_of
 from service.methods.choose.order import ChooseOrder
 from service.methods.choose.resolve import units_of_a_part
 from service.methods.facts import Facts
+from service.methods.idpgan.work import held_public, read_public
 from service.methods.knobs import Order
 from service.methods.work import FLOAT, Work, coded_rows
 
@@ -20,6 +21,16 @@ DRAWN_BATCH = 1_024
 
 
 def estimate(order: ChooseOrder, facts: Facts) -> Work:
+    """All of it. Public rows are read before the first try, once by each number of bins, and kept."""
+    if facts.public is None:
+        return _of_all(order, facts)
+    shapes = [facts.shape(bins) for bins in public_bins_of(order)]
+    at_hand = replace(facts, public=replace(facts.public, rows=0))
+    read = reduce(add, (read_public(facts, each) for each in shapes), Work())
+    return read + _of_all(order, at_hand).holding(sum(held_public(facts, each) for each in shapes[1:]))
+
+
+def _of_all(order: ChooseOrder, facts: Facts) -> Work:
     """The work of all tries and the last run; of `repeat`, as many tries as are made in any case, each as long as the longest."""
     if order.form == "parts":
         part = replace(facts, units=units_of_a_part(order, facts.units))

@@ -170,12 +170,17 @@ class PublicStartOrder(Knobs):
     public_dataset: Annotated[
         UUID | None,
         Field(
-            description="Another dataset of the tenant, declared public at its upload and of the same columns or the same images, that both "
-            "networks are trained on first, without a charge."
+            description="Another dataset of the tenant (its id), declared public at its upload: of the same columns, or of images of the same "
+            "size and as many classes. Both networks are trained on it first, without a charge; what is published may repeat its rows."
         ),
     ] = None
     public_steps: Annotated[
-        int, Field(ge=1, le=100_000, description="Critic steps on the public dataset; used with public_dataset.")
+        int,
+        Field(
+            ge=1,
+            le=100_000,
+            description="Critic steps on the public dataset, before the private ones; used with public_dataset.",
+        ),
     ] = 1_000
     public_mask_share: Annotated[
         float | None,

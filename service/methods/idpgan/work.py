@@ -14,7 +14,7 @@ from service.methods.idpgan.start import mixture_of
 from service.methods.marginals.pair_rules import pair_widths
 from service.methods.marginals.work import estimate as marginals_work
 from service.methods.mixture.work import estimate as mixture_work
-from service.methods.work import FLOAT, Work, coded_rows, perceptron_weights
+from service.methods.work import CODES_IN_MEMORY, FLOAT, Work, coded_rows, perceptron_weights
 
 GENERATOR_BATCH = (64, 4_096)
 """Smallest and largest generator batch; in between it is a part of the expected draw, which is public."""
@@ -95,7 +95,8 @@ def estimate(order: TrainedOrder, facts: Facts) -> Work:
     held += EXPORTED_BYTES_PER_WEIGHT * networks.generator.weights
     begins = _read(shape, facts.units, most) + _start(order, facts, shape, networks, free)
     if order.free_public_steps:
-        begins += _step_of_both(networks).times(order.free_public_steps).holding(MOST_PUBLIC_BYTES)
+        trained = _step_of_both(networks).times(order.free_public_steps)
+        begins += read_public(facts, shape) + trained.holding(held_public(facts, shape))
     return begins + steps.times(order.steps).holding(held)
 
 
@@ -104,6 +105,18 @@ def _read(shape: TableShape | ImageShape, units: int, most: int) -> Work:
     if isinstance(shape, ImageShape):
         return Work(elements=2.0 * rows * shape.pixels, memory_bytes=2.0 * rows * shape.pixels)
     return coded_rows(rows, len(shape.cells), shape.columns_of_values)
+
+
+def read_public(facts: Facts, shape: TableShape | ImageShape) -> Work:
+    """Reading the public rows that an order begins from; nothing where it is not known how many they are."""
+    rows = 0 if facts.public is None else facts.public.rows
+    return _read(shape, rows, 1)
+
+
+def held_public(facts: Facts, shape: TableShape | ImageShape) -> float:
+    """Bytes of public rows in memory; large tables lie in a file. Where nothing is known of them: the most that may be."""
+    size = MOST_PUBLIC_BYTES if facts.public is None else facts.public.held_bytes
+    return float(size if isinstance(shape, ImageShape) else min(size, CODES_IN_MEMORY))
 
 
 def _networks(order: TrainedOrder, shape: TableShape | ImageShape) -> Networks:

@@ -4,6 +4,7 @@ import jsonschema_rs
 import pytest
 
 from service.methods.catalogue import CATALOGUE, ORDERS
+from service.methods.interface import Method
 from tests.service.http.test_datasets_api import _assert_problem
 
 NEEDED = {"questions": [{"kind": "count"}], "candidates": [{"method": "marginals"}]}
@@ -34,6 +35,7 @@ def test_every_method_of_the_catalogue_is_described(methods):
             "paper_holds": card.paper_holds,
             "cannot_learn": card.cannot_learn,
         }
+        assert method["takes_public_rows"] is ("public_dataset" in method["order"]["properties"])
         assert set(method["order"]["properties"]) == set(CATALOGUE[name].order.model_fields)
 
 
@@ -46,6 +48,12 @@ def test_the_schema_of_a_method_takes_its_orders_and_no_others(methods):
         assert not takes({"method": "other", "epsilon": 1.0, **asked})
         assert not takes({"method": name, "epsilon": -1, **asked})
         assert not takes({"method": name, "epsilon": 1.0, "nonsense": 1, **asked})
+
+
+def test_what_takes_public_rows_is_what_an_order_may_read_besides_its_own(methods):
+    reads = {name for name, method in CATALOGUE.items() if method.also_reads is not Method.also_reads}
+    assert {name for name, method in methods.items() if method["takes_public_rows"]} == reads - {"choose"}
+    assert {"idpgan", "dpgan"} <= reads
 
 
 def test_methods_are_for_keys(api):

@@ -11,6 +11,8 @@ from sqlalchemy import text
 
 from service.base.errors import Tampered
 from service.ledger import repository as ledger
+from service.methods.facts import PublicRows
+from service.releases import service as releases
 from service.releases.models import Release
 from service.upkeep.installation import owner_transaction
 from tests.reservations import claim
@@ -198,6 +200,19 @@ def test_a_public_dataset_made_to_name_private_rows_does_not_open_them(api, cont
 
 
 # -- who begins from it
+
+
+def test_what_is_read_and_held_of_it_is_estimated_and_the_price_stays(api, upload, monkeypatch):
+    asked, estimate = [], releases.estimate_of
+    monkeypatch.setattr(releases, "estimate_of", lambda *of: asked.append(of[1]) or estimate(*of))
+    private, public = upload(), upload(public=True)
+    document = {"method": "dpgan", "epsilon": 1.0, "steps": 3}
+    prices = [
+        api.http.post(f"/v1/datasets/{private}/quotes", json=document | more, headers=api.analyst).json()["price"]
+        for more in ({}, {"public_dataset": public})
+    ]
+    assert prices[0] == prices[1]
+    assert [each.public for each in asked] == [None, PublicRows(40, 40 * 6 * 5)]
 
 
 def test_an_order_begins_from_declared_images_of_its_own_tenant_alone(api, upload):

@@ -9,8 +9,8 @@ import pytest
 from service.base.errors import TooMuchWork
 from service.domain.image_schema import parse_schema
 from service.methods.catalogue import CATALOGUE, method_of, parse_order, parse_resolved_order
-from service.methods.facts import Facts
-from service.methods.pricing import resolve_order
+from service.methods.facts import Facts, PublicRows
+from service.methods.pricing import price_order, resolve_order
 from service.methods.work import CPU, KINDS, Estimate, Machine, Work
 from service.platform.settings import Settings
 from service.privacy.filters import NANO, Shares
@@ -115,6 +115,44 @@ def test_the_order_that_held_a_worker_for_a_week_is_estimated_at_days_and_gigaby
     found = Estimate.of(work_of("idpgan", "table", **knobs))
     assert found.seconds_on_a_cpu > 3 * 86_400
     assert found.memory_bytes > 6e9
+
+
+BEGINS = {"public_dataset": "00000000-0000-0000-0000-000000000001", "public_steps": 5}
+BEGINNING = [(method, holds) for method, holds in CASES if "public_dataset" in CATALOGUE[method].order.model_fields]
+
+
+def publicly(facts, rows, a_row):
+    return dataclasses.replace(facts, public=PublicRows(rows, rows * a_row))
+
+
+@pytest.mark.parametrize(("method", "holds"), BEGINNING)
+def test_public_rows_are_read_and_held_in_an_estimate_and_in_nothing_else(method, holds):
+    case = case_of(method, holds, **BEGINS)
+    sizes = [publicly(case.facts, rows, 784) for rows in (10, 1_000, 100_000)]
+    works = [CATALOGUE[method].estimate(case.order, facts) for facts in sizes]
+    assert_grows(works)
+    assert works[0].elements < works[1].elements < works[2].elements
+    assert works[0].memory_bytes < works[2].memory_bytes
+    unknown = CATALOGUE[method].estimate(case.order, case.facts)
+    assert unknown.memory_bytes > works[0].memory_bytes, "the most that may be is held where nothing is known"
+    asked = parse_order(ordered(method, **BEGINS))
+    schema = parse_schema(schema_of(method, holds))
+    resolved = [resolve_order(asked, facts, Shares(NANO, NANO), schema) for facts in (case.facts, *sizes)]
+    assert all(each == resolved[0] for each in resolved)
+    assert price_order(resolved[0], BUDGET) == price_order(case_of(method, holds).order, BUDGET)
+
+
+def test_a_choice_reads_public_rows_once_unless_by_other_bins():
+    first = {"method": "idpgan", "steps": 2, "warm_start": {"kind": "none"}, "sampling_probability": 0.1, **BEGINS}
+
+    def extra(*bins):
+        candidates = [{**first, "networks": {"numeric_bins": each}} for each in bins]
+        case = case_of("choose", "table", candidates=candidates)
+        works = [CATALOGUE["choose"].estimate(case.order, publicly(case.facts, rows, 8)) for rows in (0, 100_000)]
+        return works[1].elements - works[0].elements
+
+    assert extra(8, 8) == extra(8, 8, 8) > 0
+    assert extra(8, 16) > 2 * extra(8, 8)
 
 
 def settings(**limits):

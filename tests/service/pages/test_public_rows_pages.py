@@ -1,12 +1,15 @@
 """Rows that everybody may have: said once, with two ticks, at the upload; chosen where an order may begin from them."""
 
 import re
+import uuid
 
 import pytest
 
-from tests.service.http.test_public_datasets import acts, upload
+from tests.reservations import claim
+from tests.service.http.test_public_datasets import acts, order, upload
 from tests.service.pages.test_orders_pages import hidden
 from tests.service.pages.test_upload_walk import declared, owner, staged, values_of
+from workers.run import Attempt
 
 pytestmark = pytest.mark.slow
 
@@ -83,4 +86,30 @@ def test_an_order_chooses_among_public_datasets_that_fit(api, browser_of, upload
 def test_where_nothing_fits_it_is_said(api, browser_of, upload):
     page = browser_of(api.reader).get(f"/datasets/{upload()}/order/knobs?method=dpgan")
     assert choices(page.text) == []
-    assert "None of your datasets fits" in page.text
+    assert "None of your datasets can be chosen" in page.text
+
+
+@pytest.mark.usefixtures("signing_key")
+def test_a_release_that_lacks_its_public_rows_says_whose_rows_are_gone(api, context, browser_of, upload, monkeypatch):
+    monkeypatch.setattr(Attempt, "make", lambda *_: None)
+    browser, private, shown = browser_of(api.reader), upload(), []
+
+    def attempt(release):
+        with context.transaction() as session:
+            lease = claim(session, uuid.UUID(release))
+        Attempt(context, lease).run()
+
+    for is_charged in (False, True):
+        public = upload(public=True)
+        release = order(api, private, public, epsilon=0.5).json()["id"]
+        if is_charged:
+            attempt(release)
+        api.http.delete(f"/v1/datasets/{public}", headers=api.owner)
+        attempt(release)
+        shown.append(browser.get(f"/releases/{release}").text)
+    waited, charged = shown
+    assert "cost nothing: the public rows that it begins from are gone" in waited
+    assert "the public rows that it begins from were gone when it had to be taken up again" in charged
+    assert "The charge stands" not in charged
+    api.http.delete(f"/v1/datasets/{private}", headers=api.owner)
+    assert "public rows" not in browser.get(f"/releases/{release}").text, "now its own are gone, too"
