@@ -90,6 +90,13 @@ def remembers_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     monkeypatch.setenv("IMPRIMATUR_CONFIG", str(tmp_path_factory.mktemp("config", numbered=True) / "imprimatur"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What torch draws from its own generator is the same in every run, whatever ran before; torch itself would begin anywhere."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
+
+
 # -- one set of servers for all workers ---------------------------------------------------------------------------
 
 
