@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 TEMPLATE = "template_imprimatur"
-START_SECONDS = 180.0
+START_SECONDS = 600.0
 
 
 @dataclass(frozen=True)

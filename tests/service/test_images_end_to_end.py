@@ -19,7 +19,7 @@ from tests.tiny_images import image_schema, make_images, npz, pictures
 pytestmark = pytest.mark.slow
 
 SHAPE = (6, 5, 3)
-START_SECONDS = 180.0
+START_SECONDS = 600.0
 COUNTED = 0.2
 """Of the precision, for counts of the classes: none of these comes out so small that no sample has it. By default a hundred images are six stds."""
 
@@ -29,7 +29,9 @@ def test_images_in_and_images_out(client, tmp_path):
     pixels, labels = make_images(200, SHAPE, 2)
     path.write_bytes(pictures(pixels, labels, names=["cat", "dog"]))
     dataset = client.create_dataset(path, image_schema(SHAPE, ["cat", "dog"]), epsilon=4.0)
-    release = client.create_release(dataset["id"], {"method": "mixture", "epsilon": 3.0, "cells": 2, "count_share": COUNTED})
+    release = client.create_release(
+        dataset["id"], {"method": "mixture", "epsilon": 3.0, "cells": 2, "count_share": COUNTED}
+    )
     ended = client.wait(release["id"], timeout=START_SECONDS)
     assert ended["state"] == "published", ended["failure"]
     assert ended["progress"]["step"] == ended["progress"]["steps"] == 6
