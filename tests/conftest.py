@@ -92,7 +92,7 @@ def remembers_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """What torch draws from its own generator is the same in every run, whatever ran before; torch itself would begin anywhere."""
+    """What torch draws from its own generator is the same in every run, whatever ran before; torch itself would begin anywhere (`tests/test_repeatable.py`)."""
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)
 
