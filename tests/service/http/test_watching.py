@@ -23,7 +23,7 @@ def release_id(api, dataset_id):
     return uuid.UUID(reply.json()["id"])
 
 
-PATIENCE_SECONDS = 300.0
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture

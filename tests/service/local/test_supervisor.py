@@ -49,7 +49,7 @@ def sleeper(tmp_path: Path, name: str) -> Program:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    for _ in range(6_000):
+    for _ in range(1_200):
         if condition():
             return
         time.sleep(0.1)
