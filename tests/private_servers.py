@@ -58,7 +58,7 @@ class PrivatePostgres:
         return process
 
 
-def wait_until(ready, seconds: float = 60.0) -> None:
+def wait_until(ready, seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, "not ready in time"

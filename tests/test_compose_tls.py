@@ -199,7 +199,7 @@ def give_passwords(connection: psycopg.Connection) -> None:
 
 def connect_to_postgres(url: str, port: int, certificates: Certificates) -> psycopg.Connection:
     url = certificates.put_into(url).replace("postgresql+psycopg://", "postgresql://")
-    return psycopg.connect(f"{url}&hostaddr=127.0.0.1&port={port}", connect_timeout=10)
+    return psycopg.connect(f"{url}&hostaddr=127.0.0.1&port={port}", connect_timeout=60)
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def speak_with_both_clients(url: str) -> None:
     with broker_client(url) as client:
         assert client.ping()
     with celery_sender(url).connection() as connection:
-        connection.ensure_connection(max_retries=1, timeout=5)
+        connection.ensure_connection(max_retries=1, timeout=60)
 
 
 @pytest.mark.parametrize("url", sorted({*DATABASE_URLS, OWNER_URL}), ids=lambda url: urlsplit(url).username)
@@ -242,7 +242,7 @@ def test_the_broker_is_spoken_to_over_checked_tls(redis_front, certificates, oth
         with broker_client(wrong) as client, pytest.raises(redis.ConnectionError, match="verify failed"):
             client.ping()
         with celery_sender(wrong).connection() as connection, pytest.raises(OperationalError, match="verify failed"):
-            connection.ensure_connection(max_retries=1, timeout=5)
+            connection.ensure_connection(max_retries=1, timeout=60)
 
 
 def test_an_address_that_says_nothing_of_certificates_is_checked_all_the_same(redis_front, leads_to):
@@ -250,7 +250,7 @@ def test_an_address_that_says_nothing_of_certificates_is_checked_all_the_same(re
     leads_to(redis_front)
     bare = BROKER_URL.partition("?")[0]
     with celery_sender(bare).connection() as connection, pytest.raises(OperationalError, match="verify failed"):
-        connection.ensure_connection(max_retries=1, timeout=5)
+        connection.ensure_connection(max_retries=1, timeout=60)
 
 
 @pytest.mark.parametrize("part", ["ssl_cert_reqs=none", "ssl_cert_reqs=optional", "ssl_check_hostname=False"])
@@ -401,7 +401,7 @@ def test_the_broker_as_composed_takes_tls_with_a_password_and_nothing_else(
         pytest.raises(redis.ConnectionError, match="verify failed"),
     ):
         client.ping()
-    with redis.Redis(port=compose_broker, socket_timeout=5) as plain, pytest.raises(redis.ConnectionError):
+    with redis.Redis(port=compose_broker, socket_timeout=60) as plain, pytest.raises(redis.ConnectionError):
         plain.ping()
     with broker_client(url.replace("secret0", "guessed")) as client, pytest.raises(redis.AuthenticationError):
         client.ping()

@@ -63,7 +63,7 @@ def service(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
         process = subprocess.Popen(command, env=environment(tree), cwd=tree, stdout=log, stderr=log)
     ready = folder / "ready.json"
     try:
-        wait_until(lambda: ready.exists() or process.poll() is not None, 180.0)
+        wait_until(lambda: ready.exists() or process.poll() is not None)
         assert ready.exists(), (folder / "log").read_text(encoding="utf-8")
         facts: dict[str, Any] = json.loads(ready.read_text(encoding="utf-8"))
         yield {**facts, "key": (Path(facts["data"]) / "admin.key").read_text(encoding="utf-8").strip()}

@@ -340,7 +340,7 @@ def test_a_release_per_unit_says_so_and_how_many_rows_a_unit_has(client, small_s
     assert certificate["units"] == 100
     assert "at most 3" in certificate["unit"]
     assert certificate["rows_per_unit"]["most"] == 3
-    assert 2.5 < certificate["rows_per_unit"]["mean"] <= 3.0
+    assert 2.0 < certificate["rows_per_unit"]["mean"] <= 3.0  # eight standard deviations of its noise
     of_all, of_this, *_ = certificate["warnings"]  # then what the forecast warns of
     assert of_all.startswith("ε = 20 for everything")
     assert of_this.startswith("ε = 19 for this release alone")

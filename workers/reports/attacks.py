@@ -22,7 +22,7 @@ from service.base.messages import Message
 from service.samples.density import Density, nearest_distances
 from service.samples.table.ranges import GridColumn
 from service.samples.table.written import modelled_columns
-from workers.reports.rows import domain_of, draw_frame, modelled, rows_of
+from workers.reports.rows import domain_of, draw_frame, modelled, next_seed, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,14 +157,14 @@ class Attacked:
         """(rows, columns) cells, drawn evenly."""
         return np.stack([random.integers(width, size=rows) for width in self.widths], axis=1)
 
-    def synthetic(self, rows: int, *, seed: int | None = None) -> Cells:
+    def synthetic(self, rows: int, *, seed: int) -> Cells:
         """(rows, columns) cells of synthetic rows."""
         drawn = draw_frame(self._bundle, rows, seed=seed)
         return self.cells(rows_of(modelled(drawn, self._schema), self.domain))
 
     def references(self, rows: int, random: np.random.Generator, *, seed: int | None = None) -> References:
         """So many rows of each kind."""
-        own = self.synthetic(rows, seed=seed)
+        own = self.synthetic(rows, seed=next_seed(random) if seed is None else seed)
         return References(self.density.of_cells(self.admissible(rows, random)), self.density.of_cells(own), own)
 
     def scored(self, cells: Cells, references: References, random: np.random.Generator) -> Scored:
@@ -195,10 +195,10 @@ def attacks_of(
     rows = {"real": attacked.cells(used)}
     if held_out is not None:
         rows["held_out"] = attacked.cells(held_out)
-    rows["synthetic"] = attacked.synthetic(attacked.most_rows)
+    rows["synthetic"] = attacked.synthetic(attacked.most_rows, seed=next_seed(random))
     found: dict[str, Any] = {"says": SAYS, "rows": {name: len(own) for name, own in rows.items()}}
     if not attacked.has_density:
-        among = attacked.synthetic(NEAREST_AMONG)
+        among = attacked.synthetic(NEAREST_AMONG, seed=next_seed(random))
         distances = {name: attacked.nearest(own, among) for name, own in rows.items()}
         return found | {"not_given": NO_DENSITY, "likelihood": None, "exposure": None, "nearest": _nearest(distances)}
     references = attacked.references(attacked.most_rows, random)

@@ -27,7 +27,17 @@ from workers.reports.distances import (
     total_variation,
     value_distance,
 )
-from workers.reports.rows import Rows, domain_of, draw_frame, halves_of, modelled, one_of_each, read_owned, rows_of
+from workers.reports.rows import (
+    Rows,
+    domain_of,
+    draw_frame,
+    halves_of,
+    modelled,
+    next_seed,
+    one_of_each,
+    read_owned,
+    rows_of,
+)
 from workers.reports.subgroups import worst_of
 
 if TYPE_CHECKING:
@@ -66,12 +76,12 @@ class Made:
 def owner_report(
     schema: TableSchema, canonical: BinaryIO, bundle: bytes, made: Made, *, seed: int | None = None
 ) -> dict[str, Any]:
-    """Everything, as JSON. canonical: the decrypted rows. bundle: the published ZIP."""
+    """Everything, as JSON. canonical: the decrypted rows. bundle: the published ZIP. seed: of all that is drawn, synthetic rows too."""
     random = np.random.default_rng(seed)
     domain = domain_of(schema)
     frame, owners = read_owned(canonical)
     halves = halves_of(frame, owners, domain, most=MOST_ROWS, random=random)
-    drawn = draw_frame(bundle, max(1, sum(map(len, halves))))
+    drawn = draw_frame(bundle, max(1, sum(map(len, halves))), seed=next_seed(random))
     synthetic = rows_of(modelled(drawn, schema), domain)
     middle = len(synthetic) // 2
     parts = synthetic.at(np.arange(middle)), synthetic.at(np.arange(middle, len(synthetic)))

@@ -119,6 +119,11 @@ def draw_frame(bundle: bytes, rows: int, *, seed: int | None = None) -> pl.DataF
     return pl.read_parquet(io.BytesIO(b"".join(stream_rows(sampler, rows=rows, format="parquet", seed=seed))))
 
 
+def next_seed(random: np.random.Generator) -> int:
+    """Of rows that are drawn next: another one each time, the same ones in a report that is repeated from one seed."""
+    return int(random.integers(2**63))
+
+
 def modelled(frame: pl.DataFrame, schema: TableSchema) -> pl.DataFrame:
     """The columns that a generator learns: of a hierarchy the coarse level."""
     columns = []

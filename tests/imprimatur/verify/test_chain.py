@@ -4,7 +4,7 @@ import datetime as dt
 import uuid
 from dataclasses import dataclass, replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imprimatur.verify.chain import GENESIS, Totals, entry_hash, totals_of, verify_chain
@@ -43,6 +43,7 @@ MOVES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(MOVES, st.data())
 def test_any_changed_removed_or_swapped_entry_is_noticed(moves, data):
     lines = chain(moves)

@@ -3,7 +3,7 @@
 import hashlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imprimatur.verify import merkle
@@ -156,6 +156,7 @@ def test_every_earlier_tree_is_consistent_and_no_other_is(second):
             assert not merkle.verify_consistency(first, second, path, other, root)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300), st.data())
 def test_no_changed_history_has_a_proof(second, data):
     """Neither the proof of the old history nor that of the new one makes the two roots agree."""

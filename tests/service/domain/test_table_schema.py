@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidSchema
@@ -205,6 +205,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     kind=st.sampled_from(["string", "integer", "number", "boolean", "date", "datetime"]),
     constraints=st.fixed_dictionaries(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.field_schema import FieldSchema
@@ -62,6 +62,7 @@ def test_where_cells_are_declared_or_values_there_is_none(declared: FieldSchema)
     assert value_grid(declared, 32) is None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 9), st.integers(-(10**6), 10**6), st.integers(1, 10**6), st.data())
 def test_a_value_as_it_is_written_is_found_and_given_back(decimals: int, low: int, size: int, data: Any) -> None:
     one = 10**decimals

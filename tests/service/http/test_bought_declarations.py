@@ -30,7 +30,9 @@ TOTAL = 9.0
 PURCHASE = {"method": "declaration"}
 ROWS = [
     f"{20 + i % 60},{1000 + 17 * i},{('Rome', 'Oslo', ' Bonn')[i % 3] if i else 'Atlantis'},{'true' if i % 2 else 'false'},19{50 + i % 50}-01-02"
-    for i in range(6_000)  # so many that a bound far outside is as good as never chosen
+    for i in range(
+        12_000
+    )  # so many that any bound far outside is chosen once in 4 billion times (2,701 candidates, e^-30 each)
 ]
 PEOPLE = "age,income,city,smoker,born\n" + "\n".join(ROWS) + "\n"
 

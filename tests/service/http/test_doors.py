@@ -4,12 +4,14 @@ What a new operation does need here: a good body, and an id for a new kind of pa
 """
 
 import datetime as dt
+import functools
 import itertools
 import re
 import uuid
 
 import pytest
 
+from service.requests.rates import Rates
 from tests.service.http.test_datasets_api import _assert_problem
 
 ORDER = {"method": "idpgan", "epsilon": 0.1, "steps": 5}
@@ -299,11 +301,13 @@ def test_neither_database_nor_listing_holds_a_key(api, context):
 
 
 @pytest.fixture
-def narrow(context):
-    """The same service with small limits; the clock of real time does not matter to them within a test."""
+def narrow(context, monkeypatch):
+    """The same service with small limits, for which no time passes."""
     from fastapi.testclient import TestClient
 
     from service.http.app import create_app
+
+    monkeypatch.setattr("service.auth.limits.Rates", functools.partial(Rates, clock=lambda: 0.0))
 
     def make(**limits):
         settings = context.settings.model_copy(update={"rate_limit_burst_seconds": 60.0, **limits})

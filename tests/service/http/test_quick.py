@@ -111,11 +111,14 @@ def test_a_body_that_breaks_off_or_fails_is_left_to_the_framework():
 
 
 def test_who_waits_too_long_for_a_thread_is_told_and_never_served(monkeypatch):
-    monkeypatch.setattr(quick, "LONGEST_WAIT_SECONDS", 0.2)
-    threads, held, served = QuickThreads(2), threading.Event(), []
+    threads, begun, held, served = QuickThreads(2), threading.Event(), threading.Event(), []
+
+    def wait_at_most(seconds):
+        monkeypatch.setattr(quick, "LONGEST_WAIT_SECONDS", seconds)
 
     def hold():
-        held.wait(30)
+        begun.set()
+        held.wait(300)
         return Response()
 
     def serve():
@@ -123,10 +126,13 @@ def test_who_waits_too_long_for_a_thread_is_told_and_never_served(monkeypatch):
         return Response()
 
     async def scenario():
+        wait_at_most(300.0)
         first = asyncio.create_task(threads.run(hold))
-        await asyncio.sleep(0.05)
+        assert await asyncio.to_thread(begun.wait, 300)
+        wait_at_most(0.2)
         with pytest.raises(Unavailable):
             await threads.run(serve)
+        wait_at_most(300.0)
         held.set()
         assert (await first).status_code == 200
         assert (await threads.run(Response)).status_code == 200  # behind the one that was given up

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def script(tmp_path: Path, name: str, code: str, *, ready: Callable[[], bool] = lambda: True) -> Program:
+def script(
+    tmp_path: Path, name: str, code: str, *, ready: Callable[[], bool] = lambda: True, stop_seconds: float = 60.0
+) -> Program:
     return Program(
         name=name,
         command=(sys.executable, "-c", code),
@@ -30,7 +32,7 @@ def script(tmp_path: Path, name: str, code: str, *, ready: Callable[[], bool] = 
         log=tmp_path / f"{name}.log",
         ready=ready,
         working_directory=tmp_path,
-        stop_seconds=2.0,
+        stop_seconds=stop_seconds,
     )
 
 
@@ -47,7 +49,7 @@ def sleeper(tmp_path: Path, name: str) -> Program:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    for _ in range(300):
+    for _ in range(1_200):
         if condition():
             return
         time.sleep(0.1)
@@ -88,7 +90,8 @@ def test_kills_what_will_not_stop_with_all_its_descendants(tmp_path):
         f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid) + '.')\n"
         "time.sleep(600)"
     )
-    program = script(tmp_path, "stubborn", stubborn, ready=lambda: (tmp_path / "pid").read_text().endswith("."))
+    is_there = lambda: (tmp_path / "pid").read_text().endswith(".")  # noqa: E731
+    program = script(tmp_path, "stubborn", stubborn, ready=is_there, stop_seconds=2.0)
     (tmp_path / "pid").touch()
     with Supervisor(tmp_path / "pids.json") as supervisor:
         supervisor.start(program)

@@ -1,6 +1,7 @@
 """A page that is not there, or could not be made: a browser sees a page with the usual navigation, an API client a problem."""
 
 import errno
+import functools
 import re
 import uuid
 from unittest.mock import Mock
@@ -10,6 +11,7 @@ import pytest
 import service.pages.datasets as pages_of_datasets
 from service.auth.limits import RateLimits
 from service.pages import error_pages
+from service.requests.rates import Rates
 from tests.service.pages.spoken import english_in
 
 AS_BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -45,6 +47,7 @@ def test_who_is_not_signed_in_sees_no_navigation_and_no_more(browser_of):
 def test_unknown_addresses_are_counted_as_pages_are(api, context, browser_of, monkeypatch):
     """They ask the database who is signed in."""
     browser, few = browser_of(api.reader), {"rate_limit_requests_per_minute": 3, "rate_limit_burst_seconds": 60}
+    monkeypatch.setattr("service.auth.limits.Rates", functools.partial(Rates, clock=lambda: 0.0))  # no time passes
     limits = RateLimits(context.settings.model_copy(update=few))
     monkeypatch.setattr(api.http.app.state, "rate_limits", limits)
     replies = [browser.get("/nonsense", headers=AS_BROWSER) for _ in range(4)]

@@ -54,7 +54,7 @@ def test_a_question_is_priced_confirmed_answered_and_then_free(browser, asked):
     confirm = browser.post(f"{here}/ask", data={**filled, "step": "confirm"}).text
     assert "The charge cannot be taken back" in confirm
     release = browser.post(f"{here}/queries", data=hidden(confirm))
-    for _ in range(600):
+    for _ in range(6_000):
         page = browser.get(release.url.path).text
         if "state-published" in page:
             break

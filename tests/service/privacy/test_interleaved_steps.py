@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.base.errors import Unpriceable
@@ -40,6 +40,7 @@ def single(event: InterleavedStepsEvent | SampledStepEvent) -> list[SampledStepE
     return [event.step(number) for number in range(event.count)]
 
 
+@settings(deadline=None)
 @given(RUNS)
 def test_an_event_is_its_steps_in_their_order(run):
     every, first, count = run
@@ -48,6 +49,7 @@ def test_an_event_is_its_steps_in_their_order(run):
     assert event.private_steps == event.count == count
 
 
+@settings(deadline=None)
 @given(RUNS)
 def test_it_is_accounted_as_its_steps_and_none_is_lost(run):
     every, first, count = run
@@ -59,6 +61,7 @@ def test_it_is_accounted_as_its_steps_and_none_is_lost(run):
     assert sum(event.sizes()) == pytest.approx(sum(step.mechanism.size for step in steps), rel=1e-12)
 
 
+@settings(deadline=None)
 @given(RUNS, st.integers(1, 60))
 def test_what_ran_of_it_is_its_first_steps(run, ran):
     every, first, count = run
@@ -67,6 +70,7 @@ def test_what_ran_of_it_is_its_first_steps(run, ran):
     assert single(kept) == single(event)[: min(ran, count)]
 
 
+@settings(deadline=None)
 @given(RUNS)
 def test_it_is_read_as_it_was_written(run):
     every, first, count = run

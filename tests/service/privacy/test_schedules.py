@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.privacy.schedules import (
@@ -23,6 +23,7 @@ DECAYS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(DECAYS, st.integers(1, 5_000), st.floats(1e-4, 0.05))
 def test_every_step_has_one_level_and_noise_never_grows(decay, steps, q):
     levels = noise_levels(decay, steps=steps, sampling_probability=q)

@@ -89,7 +89,7 @@ def test_the_command_does_not_write_one_report_over_the_other(stack, api_key, da
     """One is not private, the other is for everybody: they have names of their own."""
     monkeypatch.chdir(tmp_path)
     release = dataset.order({**ORDER, "owner_report": True}).wait()
-    deadline = time.monotonic() + 240.0
+    deadline = time.monotonic() + 600.0
     arguments = ["report", release.id, "--url", stack.url, "--key", api_key]
     while (own := CliRunner().invoke(app, arguments)).exit_code and time.monotonic() < deadline:
         time.sleep(0.3)

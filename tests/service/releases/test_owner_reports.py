@@ -19,7 +19,7 @@ from tests.workers.reports.test_owner_figures import SCHEMA, real_frame
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 240.0
+SECONDS = 600.0
 
 
 @pytest.fixture

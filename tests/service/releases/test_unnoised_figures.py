@@ -23,6 +23,10 @@ ORDER = {
 }
 LEAST_DIGITS = 8
 """A shorter number may be anywhere by chance."""
+ROWS = 307
+"""A prime: a noisy share of a part of the rows is then no share of all of them, or of another part, by chance."""
+LAST_ROWS = ("m,99,100.0,true", "f,,,false", "f,50,50.0,true", "m,1,2.5,false")
+"""By which tables differ; the third and the fourth only where a figure may have been met by chance twice."""
 
 
 def figures_in(document, name=""):
@@ -84,10 +88,10 @@ def stay(stack, key, file):
 
 @pytest.mark.slow
 def test_what_analysts_can_fetch_has_no_figure_without_noise(stack, new_tenant, tmp_path):
-    """Two tables that differ in their last row; tenants that do not know each other may both have them."""
-    header, *rows = real_frame(seed=time.time_ns() % 2**32, rows=300).write_csv().splitlines()
+    """Tables that differ in their last row; tenants that do not know each other may have all of them."""
+    header, *rows = real_frame(seed=time.time_ns() % 2**32, rows=ROWS).write_csv().splitlines()
     seen, found = [], []
-    for last_row in ("m,99,100.0,true", "f,,,false"):
+    for last_row in LAST_ROWS:
         file = tmp_path / "rows.csv"
         file.write_text("\n".join([header, *rows[:-1], last_row]) + "\n")
         texts, report = stay(stack, new_tenant(), file)
@@ -101,6 +105,8 @@ def test_what_analysts_can_fetch_has_no_figure_without_noise(stack, new_tenant, 
             assert "not_private" not in text, name
         assert texts["/v1/releases/ID/owner-report"].startswith("403")
         seen.append(shape_of(texts))
-    assert seen[0] == seen[1]
-    # Of 300 rows, a noisy share may be a figure of the report by chance, and seldom the same one twice. What is told is told of both tables.
-    assert not found[0] & found[1]
+        assert seen[-1] == seen[0]
+        if len(seen) > 1 and not set.intersection(*found):
+            break
+    # A noisy share may be a figure of the report by chance, and seldom the same one twice. What is told is told of every table.
+    assert not set.intersection(*found)

@@ -1,6 +1,6 @@
 """Token buckets: never more than the rate and the burst, for any sequence of events; memory is bounded."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.auth.limits import address_of
@@ -15,6 +15,7 @@ class Clock:
         return self.now
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 20), max_size=80), st.integers(1, 30), st.floats(1, 60))
 def test_no_window_holds_more_than_burst_and_rate(pauses, per_minute, burst_seconds):
     clock = Clock()
@@ -30,6 +31,7 @@ def test_no_window_holds_more_than_burst_and_rate(pauses, per_minute, burst_seco
             assert (j - i + 1) <= (depth + admitted[j] - first) * per_minute / 60 + 1e-6
 
 
+@settings(deadline=None)
 @given(st.integers(1, 30), st.floats(1, 60))
 def test_who_waits_as_told_is_let_in(per_minute, burst_seconds):
     clock = Clock()

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -20,6 +20,7 @@ positive = st.floats(1e-6, 1e6)
 
 
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
+@settings(deadline=None)
 @given(groups=st.lists(st.tuples(positive, st.integers(1, 10**7)), min_size=1, max_size=12), sigma=st.floats(0.01, 100))
 def test_every_allocation_spends_exactly_the_step(
     allocation: Allocation, groups: list[tuple[float, int]], sigma: float
@@ -30,6 +31,7 @@ def test_every_allocation_spends_exactly_the_step(
     assert spent == pytest.approx(1.0 / sigma**2, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(groups=st.lists(st.tuples(positive, st.integers(1, 10**7)), min_size=1, max_size=12))
 def test_least_noise_is_least(groups: list[tuple[float, int]]) -> None:
     clip_norms, sizes = zip(*groups, strict=True)
