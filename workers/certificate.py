@@ -20,7 +20,7 @@ from service.methods.facts import Facts
 from service.methods.interface import Measured
 from service.methods.report import forecast_of as report_forecast
 from service.methods.report import released_for
-from service.privacy.accounting import renyi_divergence
+from service.privacy.accounting import has_loss_distribution, renyi_divergence
 from service.privacy.events import Event, Events, events_to_json, failures_of
 from service.privacy.failures import loss_of_failures
 from service.privacy.filters import proven_epsilon
@@ -67,6 +67,10 @@ NOISE_STD = "Σ over the parts of one release of (sensitivity / noise_std)² = 1
 ACCOUNTING = (
     "all mechanisms compose adaptively; the privacy-loss distribution of the whole list gives pld, the sum of its Rényi divergences "
     "at the dataset's one order gives renyi, and the price is (epsilon, delta)"
+)
+ACCOUNTING_BY_RENYI = (
+    "all mechanisms compose adaptively; as this list has no privacy-loss distribution, pld is what its Rényi divergences say at the "
+    "best of many orders, their sum at the dataset's one order gives renyi, and the price is (epsilon, delta)"
 )
 MECHANISMS = {
     "gaussian": (WHOLE_NUMBERS, "L2", NOISE_STD),
@@ -175,7 +179,7 @@ def state(
             most_rows=contribution_bound(dataset)["max_rows"],
             renyi_order=dataset.budget.renyi_order,
         ),
-        "accounting": ACCOUNTING,
+        "accounting": accounting_of(release.events),
         "accountant": f"Imprimatur {VERSION} (loss distributions), dp_accounting {version('dp_accounting')} (Rényi divergences)",
         "noise": noise_of(release.events),
         "gradients": made.engine,
@@ -188,6 +192,11 @@ def state(
         "code_version": VERSION,
         "issued_at": issued_at.isoformat(timespec="seconds"),
     }
+
+
+def accounting_of(events: Events) -> str:
+    """How pld and renyi follow from the list."""
+    return ACCOUNTING if has_loss_distribution(events) else ACCOUNTING_BY_RENYI
 
 
 def schema_source(dataset: Dataset) -> str:

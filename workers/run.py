@@ -57,7 +57,7 @@ from workers.plan import Plan
 from workers.public_start import lacks_public_rows, load_public, reads_public_rows
 from workers.reports.files import has_report, summary_of, with_report, without_report
 from workers.stored_rows import StoredRows
-from workers.training import make_release
+from workers.training import choose_device, make_release
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +124,8 @@ class Attempt:
             self.end(failure="underpaid")
             return
         run_class(self.release.order)  # a method that cannot run here must not be charged
+        if finished is None:
+            choose_device(self.release.order.device)  # nor one for a GPU that is not here: another worker may have it
         self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
         rows = StoredRows(self)
         if finished is None and not reads_public_rows(self, rows):

@@ -10,11 +10,14 @@ import hmac
 import math
 import secrets
 from collections.abc import Sequence
+from decimal import Context, Decimal
 from fractions import Fraction
 
 BITS = 64
 WHOLE = 1 << BITS
 SECRET_BYTES = 32
+DIGITS = Context(prec=60)
+"""In which exp and ln are correctly rounded: more than coins have."""
 
 
 def at_least(probability: float | Fraction) -> int:
@@ -30,6 +33,14 @@ def nearest(probability: float | Fraction) -> int:
 def fresh(part: int) -> bool:
     """True with probability part/2^64, another draw each time (`secrets`)."""
     return secrets.randbits(BITS) < part
+
+
+def epsilon_of(ratio: Fraction, times: int = 1) -> float:
+    """times·ln(ratio) of two chances, rounded up: what is promised is never less than what is kept."""
+    above = DIGITS.divide(ratio.numerator, ratio.denominator).next_plus(DIGITS)
+    exact = DIGITS.multiply(DIGITS.ln(above).next_plus(DIGITS), times).next_plus(DIGITS)
+    found = float(exact)
+    return found if Decimal(found) >= exact else math.nextafter(found, math.inf)
 
 
 def new_secret() -> bytes:

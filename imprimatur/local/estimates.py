@@ -28,7 +28,8 @@ class Estimates:
     counts: Mapping[str, float]
     """May be negative or not whole: rounding them would make them biased."""
     std: Mapping[str, float]
-    """Standard deviation of each count that the randomised bits cause. Not given where values were chosen by the same reports."""
+    """Standard deviation of each count that the randomised bits cause, if every report is of another device: several memoised ones of one
+    device have the same noise, which does not average out. Not given where values were chosen by the same reports."""
 
     def __str__(self) -> str:
         lines = [f"of {self.reports} reports:"]
@@ -60,11 +61,12 @@ def text_of(bits: Iterable[bool]) -> str:
 
 
 def add_bits(counts: list[int], bits: int) -> None:
-    """Add one report to the counts of its bits."""
-    while bits:
-        lowest = bits & -bits
-        counts[lowest.bit_length() - 1] += 1
-        bits ^= lowest
+    """Add one report to the counts of its bits, in time proportional to their number: a report may have 100,000."""
+    digits = f"{bits:b}"  # the last one is bit 0
+    found = digits.find("1")
+    while found >= 0:
+        counts[len(digits) - 1 - found] += 1
+        found = digits.find("1", found + 1)
 
 
 Columns = Sequence[Mapping[int, float]]

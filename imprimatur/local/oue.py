@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
-from imprimatur.local.coins import WHOLE, PermanentCoins, at_least, check_secret, digest_of, fresh, new_secret
+from imprimatur.local.coins import (
+    DIGITS,
+    WHOLE,
+    PermanentCoins,
+    at_least,
+    check_secret,
+    digest_of,
+    epsilon_of,
+    fresh,
+    new_secret,
+)
 from imprimatur.local.estimates import Estimates, InvalidReport, add_bits, bits_of, text_of
 
 MOST_VALUES = 100_000
 LARGEST_EPSILON = 40.0
 """Beyond it the coins of a bit, multiples of 2^-64, would be coarse."""
-_DIGITS = Context(prec=60)
-"""In which exp and ln are correctly rounded: more than coins have."""
 
 
 class OUE:
@@ -45,10 +53,7 @@ class OUE:
     @property
     def epsilon(self) -> float:
         """The ε of one report, and of all reports of one value where they are memoised, by the coins that are really tossed; rounded up."""
-        ratio = _DIGITS.divide(WHOLE - self.flip_part, self.flip_part).next_plus(_DIGITS)
-        exact = ratio.ln(_DIGITS).next_plus(_DIGITS)
-        found = float(exact)
-        return found if Decimal(found) >= exact else math.nextafter(found, math.inf)
+        return epsilon_of(Fraction(WHOLE - self.flip_part, self.flip_part))
 
     def __str__(self) -> str:
         return (
@@ -99,7 +104,7 @@ def _flip_part(epsilon: float) -> int:
 
     That of the float, as earlier versions had it, where it is large enough: with another one, memoised reports would be drawn anew.
     """
-    below = _DIGITS.exp(Decimal(epsilon)).next_minus(_DIGITS)
+    below = DIGITS.exp(Decimal(epsilon)).next_minus(DIGITS)
     return max(at_least(1 / (Fraction(below) + 1)), at_least(1.0 / (math.exp(epsilon) + 1.0)))
 
 

@@ -13,6 +13,7 @@ from imprimatur.local.coins import (
     PermanentCoins,
     at_least,
     check_secret,
+    epsilon_of,
     fresh,
     nearest,
     new_secret,
@@ -80,7 +81,7 @@ class Rappor:
     def epsilon_for_ever(self) -> float:
         """The ε of all reports of one value, however many: 2k·ln((1 - f/2)/(f/2)). They tell of the permanent response and of nothing else."""
         half, _, _ = self.coins
-        return 2.0 * self.hashes * math.log((WHOLE - half) / half)
+        return epsilon_of(Fraction(WHOLE - half, half), 2 * self.hashes)
 
     @property
     def epsilon_of_one_report(self) -> float:
@@ -88,7 +89,7 @@ class Rappor:
         one, zero = self.chances
         if zero == 0 or one == 1:
             return self.epsilon_for_ever
-        return self.hashes * math.log(one * (1 - zero) / (zero * (1 - one)))
+        return epsilon_of(one * (1 - zero) / (zero * (1 - one)), self.hashes)
 
     @property
     def chances(self) -> tuple[Fraction, Fraction]:

@@ -159,9 +159,12 @@ class AnyOrder(Knobs):
             "will predict; what a schema with a `target` gets. `tables`: no condition, so that the counts of all rows, and what any two columns say of each other, are closer to the real ones."
         ),
     ] = None
-    device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (
-        "auto"
-    )
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        Field(
+            description="auto: a GPU where the worker has one. cuda: a GPU alone; where no worker has one the release fails, and is not charged."
+        ),
+    ] = "auto"
     owner_report: Annotated[
         bool,
         Field(

@@ -72,6 +72,11 @@ def _loss_without_failures(events: Events, *, delta: float, epsilon_scale: float
         raise Unpriceable(Message("the privacy loss of this order is too large to compute")) from error
 
 
+def has_loss_distribution(events: Events) -> bool:
+    """Whether `loss_of` composes loss distributions; else Rényi divergences alone say what a list costs."""
+    return every_way(accounted(events)) is not None
+
+
 def epsilon_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> float:
     """Smallest ε, up to what rounding upwards adds, for which the list is (ε, δ)-DP."""
     return _checked(loss_of(events, delta=delta, epsilon_scale=epsilon_scale).epsilon(delta), "ε")

@@ -50,6 +50,11 @@ _NO_NOISE = Message(
     "generator other steps or another sampling_probability"
 )
 
+_NOTHING_LEFT = Message(
+    "fixed parts of the precision leave nothing for the rest of this order, whatever its epsilon: order smaller ones (each knob "
+    "with share in its name says one)"
+)
+
 EventsAt = Callable[[float], Events]
 """Noise multiplier -> the events of an order. Rising noise lowers their cost."""
 EventsFor = Callable[[float, float], EventsAt]
@@ -127,6 +132,9 @@ def _least_noise(events_at: EventsAt, epsilon: float, delta: float) -> tuple[flo
     if _chance_of_being_read(_searched(events_at)) <= delta:
         raise Unpriceable(_NO_NOISE)
 
+    if _fixed_parts(events_at) >= gaussian_mechanism.get_sigma_gaussian((1.0 - _ROOM) * epsilon, delta) ** -2:
+        raise Unpriceable(_NOTHING_LEFT)
+
     def epsilon_at(noise_multiplier: float) -> float:
         return loss_of(events_at(noise_multiplier), delta=delta, epsilon_scale=epsilon).epsilon(delta)
 
@@ -138,6 +146,14 @@ def _searched(events_at: EventsAt) -> Events:
     some, others = events_at(1.0), events_at(2.0)
     found = tuple(one for one, other in zip(some, others, strict=False) if one != other)
     return found or some
+
+
+def _fixed_parts(events_at: EventsAt) -> float:
+    """The precision of Gaussian releases whose noise does not follow from the noise multiplier; 0 where all is as it is."""
+    some, searched = events_at(1.0), _searched(events_at)
+    if len(searched) == len(some):
+        return 0.0
+    return sum(event.count * event.mechanism.precision for event in some if event not in searched)
 
 
 def _chance_of_being_read(events: Events) -> float:

@@ -110,3 +110,10 @@ def test_a_card_of_images_gives_a_command_that_names_the_class_and_runs_nothing_
     words = shlex.split(line)
     assert words[:2] == ["python", "sample.py"]
     assert words[words.index("--where") + 1] == f"label={name}"
+
+
+def test_a_card_of_images_without_classes_gives_no_command_that_would_be_refused():
+    schema = ImageSchema.model_validate({"type": "image", "height": 4, "width": 4, "channels": 1})
+    card = image_card(schema=schema, certificate={}, order={"method": "mixture"})
+    assert "python sample.py --rows 1000 --seed 7 -o some.npz" in card
+    assert "--where" not in card

@@ -15,6 +15,7 @@ from service.methods.catalogue import CATALOGUE
 from service.privacy.accounting import renyi_divergence
 from service.privacy.events import SAMPLED_STEPS as STEPS
 from service.privacy.events import (
+    DrawnPartEvent,
     ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
@@ -28,7 +29,7 @@ from service.privacy.filters import NANO
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
 from workers import audited
 from workers.audited import AUDIT, audit_statement, code_digest
-from workers.certificate import FORMAT, mechanisms, noise_of
+from workers.certificate import FORMAT, accounting_of, mechanisms, noise_of
 
 MARGINALS = {"method": "marginals", "epsilon": 1.0, "condition_on": "colour", "pairs": "chosen"}
 MIXTURE = {"method": "mixture", "epsilon": 1.0, "cells": 8}
@@ -121,6 +122,13 @@ def test_noise_is_called_gaussian_only_where_all_of_it_is():
     assert noise_of((gaussian, step)).startswith("discrete Gaussian")
     for other in (LaplaceEvent("any", 1.0), ExponentialEvent("any", 0.5), PureEvent("any", 0.5)):
         assert "Gaussian" not in noise_of((gaussian, other))
+
+
+def test_a_list_without_a_loss_distribution_does_not_claim_one():
+    drawn, counts = DrawnPartEvent(0.1, 1.0, 3), GaussianEvent("any", 5.0)
+    assert "the privacy-loss distribution of the whole list gives pld" in accounting_of((counts,))
+    for without in ((counts, drawn), (RepeatAndSelectEvent("x", (counts,), 4.0, 1.0),)):
+        assert "has no privacy-loss distribution" in accounting_of(without)
 
 
 def test_every_purpose_has_words():

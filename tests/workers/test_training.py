@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from tests.memory import Memory
 from tests.runs import train
+from workers import run as attempts
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.generators.released import TableRelease
@@ -200,3 +202,32 @@ def test_a_missing_gpu_is_said_in_words() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(InvalidOrder, match="no GPU"):
             choose_device("cuda")
+
+
+def test_an_order_for_a_gpu_that_is_not_there_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker cannot make must fail before the charge, which would stand."""
+    charged: list[object] = []
+    for name, says in (("misfit", lambda *_: None), ("run_class", lambda *_: None)):
+        monkeypatch.setattr(attempts, name, says)
+    monkeypatch.setattr(attempts, "StoredRows", lambda _: SimpleNamespace(are_its_own=lambda: True))
+
+    def attempt(device: str) -> Any:
+        return SimpleNamespace(
+            release=SimpleNamespace(order=SimpleNamespace(device=device, accept=None), cancel_requested=False, step=0),
+            dataset=SimpleNamespace(state="ready"),
+            named_public=None,
+            finished=lambda: None,
+            report=lambda *_: None,
+            patiently=lambda action: action(),
+            is_paid=lambda: True,
+            signing_key=lambda: None,
+            charge=lambda: charged.append(device),
+            make=lambda _: None,
+        )
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InvalidOrder, match="no GPU"):
+        attempts.Attempt.run(attempt("cuda"))
+    assert not charged
+    attempts.Attempt.run(attempt("auto"))
+    assert charged == ["auto"]

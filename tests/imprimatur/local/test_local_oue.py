@@ -12,7 +12,7 @@ import pytest
 
 from imprimatur.local import OUE, InvalidReport
 from imprimatur.local.coins import WHOLE, at_least
-from imprimatur.local.estimates import bits_of
+from imprimatur.local.estimates import add_bits, bits_of
 
 VALUES = [f"value {place}" for place in range(16)]
 PEOPLE, TRIALS = 40, 1_000
@@ -82,6 +82,16 @@ def test_memoised_reports_of_many_devices_are_counted_alike() -> None:
     found = oue.estimate(oue.reporter().report("value 0") for _ in range(4_000))
     assert abs(found.counts["value 0"] - 4_000) < 4.5 * oue.std(4_000, 4_000)
     assert all(abs(found.counts[value]) < 4.5 * oue.std(4_000) for value in VALUES[1:])
+
+
+def test_every_bit_of_a_long_report_is_counted_in_its_place() -> None:
+    size, places = 100_000, [0, 1, 63, 64, 4_095, 50_000, 99_999]
+    counts = [0] * size
+    for _ in range(2):
+        add_bits(counts, sum(1 << place for place in places))
+    add_bits(counts, 0)
+    assert [place for place, count in enumerate(counts) if count] == places
+    assert {counts[place] for place in places} == {2}
 
 
 def test_what_costs_is_said() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import math
 import statistics
+from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,21 @@ def test_however_many_reports_reveal_no_more_than_is_said(knobs: dict[str, float
     assert spent == sorted(spent)
     assert spent[-1] <= settings.epsilon_for_ever * (1.0 + 1e-12)  # of logarithms that are rounded
     assert spent[-1] > 0.95 * settings.epsilon_for_ever
+
+
+def test_both_prices_are_rounded_up() -> None:
+    """In floats, half of them were rounded down, those of nearly equal chances by a hundred millionth."""
+    digits = Context(prec=100)
+    for f, p, q, hashes in product((0.1, 0.5, 0.999), (0.0, 0.3, 0.5), (0.5 + 4e-6, 0.75, 1.0), (1, 2, 3)):
+        settings = Rappor(f=f, p=p, q=q, hashes=hashes)
+        half, (one, zero) = settings.coins[0], settings.chances
+        of_one = one * (1 - zero) / (zero * (1 - one))
+        for said, ratio, times in (
+            (settings.epsilon_for_ever, Fraction(WHOLE - half, half), 2 * hashes),
+            (settings.epsilon_of_one_report, of_one, hashes),
+        ):
+            exact = digits.multiply(digits.ln(digits.divide(ratio.numerator, ratio.denominator)), times)
+            assert exact <= Decimal(said) <= exact * (1 + Decimal("3e-16"))
 
 
 def test_one_value_has_one_permanent_response_for_ever() -> None:

@@ -98,6 +98,25 @@ def test_neither_is_one_where_counts_of_all_units_stand_beside_what_delta_covers
     assert not composed
 
 
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"method": "dpsyn", "moments_precision_share": 0.6, "count_precision_share": 0.4},
+        {"method": "dpsyn", "moments_precision_share": 0.6, "report": {"share": 0.45}},
+        {"method": "idpgan", "label_precision_share": 0.9999, "condition_on": "label"},
+    ],
+)
+def test_fixed_parts_that_leave_nothing_are_named_and_no_noise_is_searched(knobs, monkeypatch):
+    """A larger ε, which the other refusal advises, would not help: they are parts of whatever is ordered."""
+    composed = []
+    monkeypatch.setattr(calibration, "loss_of", lambda *_, **__: composed.append(1))
+    for epsilon in (0.1, 10.0):
+        ordered = parse_order({"epsilon": epsilon, "sampling_probability": 0.1, **knobs})
+        with pytest.raises(Unpriceable, match="share in its name"):
+            price_order(ordered, units=10_000, budget=open_budget(10.0, 1e-6))
+    assert not composed
+
+
 def test_the_whole_epsilon_of_a_fresh_dataset_is_exactly_its_whole_share():
     for epsilon in (0.1, 0.3, 1 / 3, 2.7, 10.0):
         budget = open_budget(epsilon, 1e-6)

@@ -18,7 +18,7 @@ _USE = """\
 
     pip install numpy onnxruntime
     python sample.py --rows 1000 -o images.npz
-    python sample.py --rows 1000 --seed 7 --where {example} -o some.npz
+    python sample.py --rows 1000 --seed 7{example} -o some.npz
 
 Any number of images may be drawn, shared and analysed: drawing costs no privacy.
 """
@@ -56,7 +56,7 @@ def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Ma
     content = Content(
         title="A generator of synthetic images",
         what_it_does=f"It draws new images of {schema.height} × {schema.width} pixels, {colours}{classes}; the private images are not in it.",
-        use=_USE.replace("{example}", shlex.quote(visible(f"label={names[0] if names else 'CLASS'}"))),
+        use=_USE.replace("{example}", f" --where {shlex.quote(visible(f'label={names[0]}'))}" if names else ""),
         record="image",
         declared="size and classes",
         population="How a class looks on average is one.",
