@@ -47,6 +47,7 @@ RUN_LABELS = "workers/methods/labels.py"
 PLACES = "workers/encoding/places.py"
 CHECKPOINTS = "workers/checkpoints.py"
 CODED = "workers/methods/rdpcgan/coded.py"
+CODERS = "workers/networks/autoencoder.py"
 RDPCGAN_PRICE = "service/methods/rdpcgan/price.py"
 T_CODED = "tests/workers/methods/rdpcgan/test_coded_tables.py"
 T_RDPCGAN_PRICE = "tests/service/methods/rdpcgan/test_rdpcgan_price.py"
@@ -3810,6 +3811,11 @@ BUGS: tuple[Bug, ...] = (
             f"{T_CODED}::test_every_tensor_of_encoder_and_decoder_gets_the_noise_that_is_charged",
             f"{T_CODED}::test_given_the_same_outputs_a_unit_moves_each_sum_by_its_sensitivity_and_nothing_else",
         ),
+    ),
+    Bug(
+        "a random part of a label goes through a trained decoder, so that a relation of chance is there from the start",
+        ((CODERS, "nn.init.zeros_(self.condition.weight)", "nn.init.normal_(self.condition.weight)"),),
+        (f"{T_CODED}::test_a_label_says_nothing_of_a_row_until_the_critic_does",),
     ),
     Bug(
         "an order that buys relevance is taken and charged, and its list has no event for it",

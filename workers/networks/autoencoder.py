@@ -116,6 +116,10 @@ class DecodedGenerator(TableGenerator):
         decoder: nn.Module,
     ) -> None:
         super().__init__(widths, noise_dimension=noise_dimension, hidden=hidden, condition_index=condition_index)
+        if condition_index is not None:
+            # A random part of a label would be a relation from the start: a trained decoder makes of any direction one of many columns,
+            # in a sign of chance that a short training does not turn (docs/methods/rdpcgan.md).
+            nn.init.zeros_(self.condition.weight)
         self.output = nn.Sequential(nn.Linear(hidden[-1], latent), nn.Tanh(), with_buffers(decoder))  # type: ignore[assignment]
 
     def take_decoder(self, decoder: nn.Module) -> None:

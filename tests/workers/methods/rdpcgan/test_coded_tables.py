@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -30,6 +30,9 @@ from workers.methods.rdpcgan import coded
 from workers.methods.rdpcgan.coded import CodedTables
 from workers.plan import Plan
 from workers.training import make_release
+
+if TYPE_CHECKING:
+    from workers.networks.table import TableGenerator
 
 CPU = torch.device("cpu")
 UNITS = 12
@@ -143,6 +146,24 @@ def test_the_decoder_stays_as_private_steps_left_it() -> None:
     for generator in (run.generator, run.averaged_generator):
         decoder = generator.output[2].state_dict()  # type: ignore[index]
         assert all(torch.equal(decoder[name], tensor) for name, tensor in left.items())
+
+
+def test_a_label_says_nothing_of_a_row_until_the_critic_does() -> None:
+    """Its random part of the first layer, through a trained decoder, was a relation with columns, in a sign of chance."""
+    run = run_of(order_for(0.5, condition_on="label", critic_steps_per_generator_step=1), random_table(UNITS, 1))
+    run.measure()
+    for _ in range(3):
+        run.critic_step()
+    noise, labels_of_both = torch.randn(2, 1, 4).expand(2, 2, 4), torch.arange(2)
+    for generator in (run.generator, run.averaged_generator):
+        for one in noise:
+            first, second = cast("TableGenerator", generator).free_logits(one, labels_of_both)
+            assert torch.equal(first, second)
+    for _ in range(3):
+        run.critic_step()
+        run.generator_step()
+    first, second = run.generator.free_logits(noise[0], labels_of_both)
+    assert not torch.equal(first, second)
 
 
 @pytest.mark.parametrize(
