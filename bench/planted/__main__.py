@@ -1,6 +1,6 @@
 """Plant every bug of bench/planted/bugs.py, one at a time, in a temporary copy of the tree, and expect red.
 
-    python -m bench.planted [--only TEXT] [--workers N]
+    python -m bench.planted [--only TEXT] [--after N] [--workers N]
 
 First everything must be green without a bug. Writes bench/results/planted.md; exit status 1 if a bug got through.
 """
@@ -23,9 +23,10 @@ from bench.planted.harness import HEALTHY_SECONDS, ROOT, Bug, Outcome, copy_tree
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.planted")
     parser.add_argument("--only", default="", help="bugs whose name contains this; writes nothing")
+    parser.add_argument("--after", type=int, default=0, help="leaves out the first N, tried before; writes nothing")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree, each tried in turn")
     arguments = parser.parse_args()
-    bugs = [bug for bug in BUGS if arguments.only in bug.name]
+    bugs = [bug for bug in BUGS[arguments.after :] if arguments.only in bug.name]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="imprimatur-planted-") as folder:
         trees = _copies(Path(folder), arguments.workers)
@@ -39,7 +40,7 @@ def main() -> int:
     seconds = time.monotonic() - started
     missed = [bug.name for bug, outcome in zip(bugs, outcomes, strict=True) if outcome.caught_by is None]
     print(f"{len(bugs) - len(missed)} of {len(bugs)} caught, {seconds:.0f} s")
-    if not arguments.only:
+    if not arguments.only and not arguments.after:
         _write(bugs, outcomes, seconds)
     return 1 if missed else 0
 
