@@ -123,10 +123,7 @@ class Attempt:
         if not self.is_paid():
             self.end(failure="underpaid")
             return
-        run_class(self.release.order)  # a method that cannot run here must not be charged
-        if finished is None:
-            choose_device(self.release.order.device)  # nor one for a GPU that is not here: another worker may have it
-        self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
+        self.check_can_run_here(made=finished is not None)
         rows = StoredRows(self)
         if finished is None and not reads_public_rows(self, rows):
             self.end_without_public_rows()
@@ -136,6 +133,13 @@ class Attempt:
             self.make(posted, rows)
         else:
             self.publish_finished(finished, posted)
+
+    def check_can_run_here(self, *, made: bool) -> None:
+        """Raises what would end the attempt later: found out before it is charged, since another worker may have what this one lacks."""
+        run_class(self.release.order)
+        if not made:
+            choose_device(self.release.order.device)
+        self.patiently(self.signing_key)  # without one nothing could be published
 
     def make(self, posted: LedgerEntry, stored: StoredRows) -> None:
         """Read, train, publish."""
