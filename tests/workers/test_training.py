@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -211,18 +211,21 @@ def test_an_order_for_a_gpu_that_is_not_there_is_not_charged(monkeypatch: pytest
         monkeypatch.setattr(attempts, name, says)
     monkeypatch.setattr(attempts, "StoredRows", lambda _: SimpleNamespace(are_its_own=lambda: True))
 
-    def attempt(device: str) -> Any:
+    def attempt(device: Literal["auto", "cuda"]) -> Any:
         return SimpleNamespace(
-            release=SimpleNamespace(order=SimpleNamespace(device=device, accept=None), cancel_requested=False, step=0),
+            release=SimpleNamespace(
+                order=IdpganOrder(method="idpgan", epsilon=1.0, device=device), cancel_requested=False, step=0
+            ),
             dataset=SimpleNamespace(state="ready"),
-            named_public=None,
+            public=None,
+            cancelled=False,
             finished=lambda: None,
             report=lambda *_: None,
             patiently=lambda action: action(),
             is_paid=lambda: True,
             signing_key=lambda: None,
             charge=lambda: charged.append(device),
-            make=lambda _: None,
+            make=lambda *_: None,
         )
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -9,7 +9,7 @@ from operator import add
 from service.methods.choose.methods import METHODS, public_bins_of
 from service.methods.choose.order import ChooseOrder
 from service.methods.choose.resolve import units_of_a_part
-from service.methods.facts import Facts
+from service.methods.facts import Facts, PublicRows
 from service.methods.idpgan.work import held_public, read_public
 from service.methods.knobs import Order
 from service.methods.work import FLOAT, Work, coded_rows
@@ -25,9 +25,9 @@ def estimate(order: ChooseOrder, facts: Facts) -> Work:
     if facts.public is None:
         return _of_all(order, facts)
     shapes = [facts.shape(bins) for bins in public_bins_of(order)]
-    at_hand = replace(facts, public=replace(facts.public, rows=0))
+    at_hand = replace(facts, public=PublicRows(rows=0, held_bytes=0))
     read = reduce(add, (read_public(facts, each) for each in shapes), Work())
-    return read + _of_all(order, at_hand).holding(sum(held_public(facts, each) for each in shapes[1:]))
+    return read + _of_all(order, at_hand).holding(sum(held_public(facts, each) for each in shapes))
 
 
 def _of_all(order: ChooseOrder, facts: Facts) -> Work:

@@ -80,7 +80,7 @@ class Networks:
 
 
 def estimate(order: TrainedOrder, facts: Facts) -> Work:
-    """Reading, what comes first, and `steps` private steps with the free ones between."""
+    """Reading, what comes first, and `steps` private steps with the free ones between. Public rows stay in memory until the end."""
     shape = facts.shape(order.numeric_bins)
     networks = _networks(order, shape)
     most = shape.max_images_per_unit if isinstance(shape, ImageShape) else shape.max_rows_per_unit
@@ -94,10 +94,11 @@ def estimate(order: TrainedOrder, facts: Facts) -> Work:
     held = BYTES_PER_WEIGHT * (networks.generator.weights + networks.critic.weights)
     held += EXPORTED_BYTES_PER_WEIGHT * networks.generator.weights
     begins = _read(shape, facts.units, most) + _start(order, facts, shape, networks, free)
-    if order.free_public_steps:
-        trained = _step_of_both(networks).times(order.free_public_steps)
-        begins += read_public(facts, shape) + trained.holding(held_public(facts, shape))
-    return begins + steps.times(order.steps).holding(held)
+    if not order.free_public_steps:
+        return begins + steps.times(order.steps).holding(held)
+    begins += _step_of_both(networks).times(order.free_public_steps)
+    after = (begins + steps.times(order.steps).holding(held)).holding(held_public(facts, shape))
+    return read_public(facts, shape) + after
 
 
 def _read(shape: TableShape | ImageShape, units: int, most: int) -> Work:

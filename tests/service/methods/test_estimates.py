@@ -10,6 +10,7 @@ from service.base.errors import TooMuchWork
 from service.domain.image_schema import parse_schema
 from service.methods.catalogue import CATALOGUE, method_of, parse_order, parse_resolved_order
 from service.methods.facts import Facts, PublicRows
+from service.methods.idpgan.work import held_public
 from service.methods.pricing import price_order, resolve_order
 from service.methods.work import CPU, KINDS, Estimate, Machine, Work
 from service.platform.settings import Settings
@@ -132,7 +133,9 @@ def test_public_rows_are_read_and_held_in_an_estimate_and_in_nothing_else(method
     works = [CATALOGUE[method].estimate(case.order, facts) for facts in sizes]
     assert_grows(works)
     assert works[0].elements < works[1].elements < works[2].elements
-    assert works[0].memory_bytes < works[2].memory_bytes
+    most = held_public(sizes[2], case.facts.shape(case.order.numeric_bins))
+    beside = works[2].memory_bytes - CATALOGUE[method].estimate(case_of(method, holds).order, case.facts).memory_bytes
+    assert beside == pytest.approx(most), "they are held all the time, beside what is largest"
     unknown = CATALOGUE[method].estimate(case.order, case.facts)
     assert unknown.memory_bytes > works[0].memory_bytes, "the most that may be is held where nothing is known"
     asked = parse_order(ordered(method, **BEGINS))
@@ -149,10 +152,13 @@ def test_a_choice_reads_public_rows_once_unless_by_other_bins():
         candidates = [{**first, "networks": {"numeric_bins": each}} for each in bins]
         case = case_of("choose", "table", candidates=candidates)
         works = [CATALOGUE["choose"].estimate(case.order, publicly(case.facts, rows, 8)) for rows in (0, 100_000)]
-        return works[1].elements - works[0].elements
+        return Work(
+            elements=works[1].elements - works[0].elements, memory_bytes=works[1].memory_bytes - works[0].memory_bytes
+        )
 
-    assert extra(8, 8) == extra(8, 8, 8) > 0
-    assert extra(8, 16) > 2 * extra(8, 8)
+    assert extra(8, 8).elements == extra(8, 8, 8).elements > 0
+    assert extra(8, 16).elements == pytest.approx(2 * extra(8, 8).elements)
+    assert extra(8, 16).memory_bytes == 2 * extra(8, 8).memory_bytes > 0, "each is held from the first try to the last"
 
 
 def settings(**limits):
