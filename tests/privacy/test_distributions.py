@@ -377,6 +377,8 @@ class BareAttempt(Attempt):
 
     def __init__(self) -> None:
         self.lease = Lease(None, 0)  # type: ignore[arg-type]
+        self.public = None
+        self.cancelled = False
 
 
 def test_a_generator_trained_on_test_noise_is_not_published() -> None:
