@@ -321,7 +321,7 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 MIXTURE_SAMPLES,
-                "begin_from_free_records(self, self.samples(), self.mixture_first.free_steps, on_share)",
+                "begin_from_free_records(self, self.samples(on_share), self.mixture_first.free_steps, on_share)",
                 "begin_from_free_records(self, self.images, self.mixture_first.free_steps, on_share)",
             ),
         ),
