@@ -45,6 +45,7 @@ class Names(NamedTuple):
 class Kind(NamedTuple):
     """The page's words for what a release holds."""
 
+    title: str
     things: str
     source: str
     made: str
@@ -54,6 +55,7 @@ class Kind(NamedTuple):
 
 
 ROWS = Kind(
+    title="Synthetic rows",
     things="rows",
     source="table",
     made="None of its rows was copied from that table: all were drawn from a generator that was fitted to the table with noise.",
@@ -70,7 +72,26 @@ ROWS = Kind(
         "Correct the table: what was wrong, missing or biased in it is so here.",
     ),
 )
+IMAGES = Kind(
+    title="Synthetic images",
+    things="images",
+    source="set of images",
+    made="None of its images was copied from that set: all were drawn from a generator that was fitted to the set with noise.",
+    guessed="whether one unit was in the set",
+    can=(
+        "Be used instead of the set where many images matter: what a class looks like, training and testing of models.",
+        "Be shared: anything computed from them reveals no more about a person than they do.",
+        "Be drawn in any number from the same release, at no further cost in privacy.",
+    ),
+    cannot=(
+        "Tell anything about one person: an image that looks like a person you know is not of that person.",
+        "Show what few images have. Fine detail and rare looks are blurred by noise or lost.",
+        "Add evidence: a million synthetic images hold no more information than the set. Tests of significance must count its units, not these images.",
+        "Correct the set: what was wrong, missing or biased in it is so here.",
+    ),
+)
 COPIES = Kind(
+    title="Noisy images",
     things="images",
     source="set of images",
     made="Each of its images is a copy of one private image, blurred and noisy. What can be recognised in it was released; noise hides one unit, which is named below.",
@@ -116,11 +137,19 @@ def fingerprint(public_key: str) -> str:
     return " ".join(digits[i : i + 8] for i in range(0, len(digits), 8))
 
 
+def kind_of(certificate: Mapping[str, Any]) -> Kind:
+    """By its method, and by what a unit is: a method may make rows or images."""
+    if certificate["method"] in COPIES_IMAGES:
+        return COPIES
+    unit = str(certificate.get("contribution_bound", {}).get("unit", ""))
+    return IMAGES if "image" in unit else ROWS
+
+
 def page(certificate: Mapping[str, Any], names: Names) -> str:
     """The whole page."""
     budget = certificate["dataset_budget"]
-    kind = COPIES if certificate["method"] in COPIES_IMAGES else ROWS
-    title = f"{'Noisy images' if kind is COPIES else 'Synthetic rows'} of {names.dataset}: what is promised"
+    kind = kind_of(certificate)
+    title = f"{kind.title} of {names.dataset}: what is promised"
     parts = [
         f"<h1>{escape(title)}</h1>",
         _paragraph(
@@ -131,7 +160,7 @@ def page(certificate: Mapping[str, Any], names: Names) -> str:
         *_section(f"What the {kind.things} can do", _list(_can(certificate, kind))),
         *_section("What they cannot do", _list((*kind.cannot, *certificate.get("not_protected", [])))),
         *_not_modelled(certificate),
-        *_section("How to check it", _checking(certificate, names)),
+        *_section("How to check it", _checking(certificate, names, kind)),
     ]
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{MARK}\n'
@@ -198,7 +227,7 @@ def _not_modelled(certificate: Mapping[str, Any]) -> list[str]:
     return _section("Columns that the generator does not learn", [f"<table>\n{cells}</table>"]) if columns else []
 
 
-def _checking(certificate: Mapping[str, Any], names: Names) -> list[str]:
+def _checking(certificate: Mapping[str, Any], names: Names, kind: Kind) -> list[str]:
     saved = names.certificate or "certificate.json"
     key = str(certificate["public_key"])
     lines = [
@@ -218,7 +247,7 @@ def _checking(certificate: Mapping[str, Any], names: Names) -> list[str]:
     if names.sample:
         lines.append(
             _paragraph(
-                f"The certificate covers the generator that {names.sample} was drawn from, not that file. To be sure of the rows, trust the "
+                f"The certificate covers the generator that {names.sample} was drawn from, not that file. To be sure of the {kind.things}, trust the "
                 f"sender or draw them yourself with `imprimatur sample {certificate['release_id']}`."
             )
         )

@@ -50,6 +50,7 @@ from service.privacy.accounting import epsilon_of
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
+from workers.hooks import UNATTENDED
 from workers.mechanism import PrivateSum
 from workers.mechanism.image_moments import (
     NO_CELL,
@@ -537,7 +538,7 @@ def latent_moments(epsilon: float, rows_per_unit: int) -> Neighbours:
         run = dpsyn.Run(order, Plan(events), GivenTable(table, DOMAIN), SecureRandom.from_test_seed(1), CPU)
         run.averaged.code_bias.fill_(LARGE)
         with heard(whole_sums) as calls:
-            run.gaussians()
+            run.gaussians(UNATTENDED)
         both.append(calls)
     return Neighbours(both[0], both[1], events)
 
@@ -586,7 +587,7 @@ def votes(epsilon: float, rows_per_unit: int) -> Neighbours:
     for present in (None, FIRST_UNIT):
         table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
         run = pategan.Run(order, Plan(events), GivenTable(table, DOMAIN), SecureRandom.from_test_seed(1), CPU)
-        run.begin()
+        run.begin(UNATTENDED)
         following = torch.zeros(teachers, records, dtype=torch.bool)
         following[0] = present is not None
         run.teachers = _Following(following)  # type: ignore[assignment]

@@ -321,7 +321,7 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 MIXTURE_SAMPLES,
-                "begin_from_free_records(self, self.samples(), self.mixture_first.free_steps, on_share)",
+                "begin_from_free_records(self, self.samples(on_share), self.mixture_first.free_steps, on_share)",
                 "begin_from_free_records(self, self.images, self.mixture_first.free_steps, on_share)",
             ),
         ),
@@ -4000,8 +4000,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 "imprimatur/explanation.py",
-                'COPIES if certificate["method"] in COPIES_IMAGES else ROWS',
-                "ROWS",
+                '    if certificate["method"] in COPIES_IMAGES:\n        return COPIES\n',
+                "",
             ),
         ),
         ("tests/imprimatur/test_explanation.py::test_noisy_copies_of_images_are_called_so",),

@@ -6,12 +6,14 @@ import math
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Literal
 
 Fit = Literal["least_squares", "lasso"]
 
 _MOST_ROUNDS = 10_000
 _SETTLED = 1e-9
+_SINGULAR = 1e-9
 _SURE = 1.96
 _HEXADECIMAL = frozenset(string.hexdigits)
 
@@ -78,17 +80,16 @@ def least_squares(columns: Columns, numbers: Sequence[float]) -> tuple[list[floa
 
     Solved by the normal equations. Raises `ValueError` where some candidates cannot be told from others.
     """
-    size = len(columns)
-    gram = [[_dot(left, right) for right in columns] for left in columns]
-    inverse = _inverted(gram)
-    maps: list[dict[int, float]] = []
-    for row in inverse:
-        found: dict[int, float] = {}
-        for factor, column in zip(row, columns, strict=True):
-            for entry, value in column.items():
-                found[entry] = found.get(entry, 0.0) + factor * value
-        maps.append(found)
-    return [math.fsum(value * numbers[entry] for entry, value in maps[j].items()) for j in range(size)], maps
+    inverse = _inverted(_gram(columns))
+    holders: dict[int, list[tuple[int, float]]] = {}
+    for place, column in enumerate(columns):
+        for entry, value in column.items():
+            holders.setdefault(entry, []).append((place, value))
+    maps = [
+        {entry: sum([row[place] * value for place, value in those]) for entry, those in holders.items()}
+        for row in inverse
+    ]
+    return [math.fsum(value * numbers[entry] for entry, value in each.items()) for each in maps], maps
 
 
 def non_negative_lasso(columns: Columns, numbers: Sequence[float], penalty: float) -> list[float]:
@@ -115,21 +116,50 @@ def _dot(left: Mapping[int, float], right: Mapping[int, float]) -> float:
     return math.fsum(value * right[entry] for entry, value in left.items() if entry in right)
 
 
-def _inverted(matrix: list[list[float]]) -> list[list[float]]:
-    """By elimination with pivots."""
-    size = len(matrix)
-    rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
-        if abs(rows[pivot][column]) <= 1e-9 * abs(matrix[column][column]):
+def _gram(columns: Columns) -> list[list[float]]:
+    """The lower half of the products of all columns: of row i, those with columns 0 to i."""
+    holders: dict[int, list[tuple[int, float]]] = {}
+    found: list[list[float]] = []
+    for place, column in enumerate(columns):
+        row = [0.0] * (place + 1)
+        for entry, value in column.items():
+            own = holders.setdefault(entry, [])
+            own.append((place, value))
+            for other, its in own:
+                row[other] += value * its
+        found.append(row)
+    return found
+
+
+def _inverted(lower: list[list[float]]) -> list[list[float]]:
+    """The inverse of a symmetric positive matrix, of which the lower half is given: A = L·Lᵀ (Cholesky), A⁻¹ = MᵀM with M = L⁻¹.
+
+    Cubic in the number of candidates, so the inner products are left to `map`, which runs in C.
+    """
+    factor: list[list[float]] = []
+    for place, given in enumerate(lower):
+        row: list[float] = []
+        for other, above in enumerate(factor):
+            row.append((given[other] - sum(map(mul, row, above))) / above[other])
+        pivot = given[place] - sum(map(mul, row, row))
+        if pivot <= _SINGULAR * given[place]:
             raise ValueError(
                 "some candidates set the same bits and cannot be told apart; take more bits or cohorts, fewer candidates, or fit='lasso'"
             )
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        scale = rows[column][column]
-        rows[column] = [value / scale for value in rows[column]]
-        for other in range(size):
-            factor = rows[other][column]
-            if other != column and factor:
-                rows[other] = [a - factor * b for a, b in zip(rows[other], rows[column], strict=True)]
-    return [row[size:] for row in rows]
+        factor.append([*row, math.sqrt(pivot)])
+    size = len(factor)
+    inverse_columns = [_below_diagonal(factor, place) for place in range(size)]
+    inverse = [[0.0] * size for _ in range(size)]
+    for i in range(size):
+        for j in range(i + 1):
+            # Both columns of M from row i on: above it, that of i is zero.
+            inverse[i][j] = inverse[j][i] = sum(map(mul, inverse_columns[i], inverse_columns[j][i - j :]))
+    return inverse
+
+
+def _below_diagonal(factor: list[list[float]], place: int) -> list[float]:
+    """The column of the inverse of a lower triangular matrix, from its diagonal on."""
+    found = [1.0 / factor[place][place]]
+    for row in factor[place + 1 :]:
+        found.append(-sum(map(mul, row[place:], found)) / row[-1])
+    return found

@@ -55,7 +55,15 @@ USES = {
 }
 """What a column holds, by its type or role. Short: each fits the choice on a narrow screen (tests/browser)."""
 PARTS = [N_("relay"), N_("worker")]
-PHASES = [N_("queued"), N_("charging"), N_("reading"), N_("training"), N_("bundling"), N_("ended")]
+PHASES = [
+    N_("queued"),
+    N_("charging"),
+    N_("reading"),
+    N_("warming up"),
+    N_("training"),
+    N_("bundling"),
+    N_("ended"),
+]
 """Of a release that is made."""
 FAILURES = [
     N_("cancelled"),

@@ -34,6 +34,9 @@ _AIM = 0.997
 _ROOM = 5e-4
 """What is left of ε, so that `is_paid`, whose δ is rounded and whose grid is another one, finds no more than was paid."""
 
+_NEXT_TO_NOTHING = 1e-6
+"""A part of the precision beside the others that leaves its own part of the release without use."""
+
 _SLOPE_OVER = 0.1
 """Over how much of log σ the search's first slope is taken."""
 
@@ -138,7 +141,12 @@ def _least_noise(events_at: EventsAt, epsilon: float, delta: float) -> tuple[flo
     def epsilon_at(noise_multiplier: float) -> float:
         return loss_of(events_at(noise_multiplier), delta=delta, epsilon_scale=epsilon).epsilon(delta)
 
-    return _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
+    try:
+        return _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
+    except Unpriceable:
+        if _one_part_takes_all(events_at):
+            raise Unpriceable(_NOTHING_LEFT) from None
+        raise
 
 
 def _searched(events_at: EventsAt) -> Events:
@@ -154,6 +162,12 @@ def _fixed_parts(events_at: EventsAt) -> float:
     if len(searched) == len(some):
         return 0.0
     return sum(event.count * event.mechanism.precision for event in some if event not in searched)
+
+
+def _one_part_takes_all(events_at: EventsAt) -> bool:
+    """Whether at the largest noise one event still has next to all of the precision: that of another is a fixed part of the rest."""
+    sizes = [sum(event.sizes()) for event in events_at(LARGEST_NOISE)]
+    return min(sizes) < _NEXT_TO_NOTHING * max(sizes)
 
 
 def _chance_of_being_read(events: Events) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -61,6 +62,27 @@ def test_noisy_copies_of_images_are_called_so():
     for said_of_rows in ("None of its rows was copied", "is not about that person", "Synthetic rows", "the table"):
         assert said_of_rows not in text
         assert said_of_rows in page(CERTIFICATE, Names("people", "marginals-7f1c"))
+
+
+@pytest.mark.parametrize(
+    ("method", "unit", "things"),
+    [
+        ("marginals", {"unit": "value of a column", "column": "image", "max_rows": 3}, "rows"),
+        ("idpgan", {"unit": "row", "column": None, "max_rows": 1}, "rows"),
+        ("idpgan", {"unit": "image", "column": None, "max_rows": 1}, "images"),
+        ("mixture", {"unit": "all images of a unit", "column": "units", "max_rows": 3}, "images"),
+        ("image_release", {"unit": "part of an image", "column": None, "max_rows": 1}, "images"),
+    ],
+)
+def test_a_page_beside_images_speaks_of_no_row(method, unit, things):
+    changed = {"method": method, "contribution_bound": unit, "unit": "one of them"}
+    text = page(CERTIFICATE | changed, Names("set", "first", "images.zip"))
+    assert f"To be sure of the {things}" in text
+    assert f"What the {things} can do" in text
+    if things == "images":
+        assert not {"row", "rows", "table"} & set(
+            re.findall(r"\w+", " ".join(_Tags(text.partition("<h1>")[2]).words).lower())
+        )
 
 
 class _Tags(HTMLParser):

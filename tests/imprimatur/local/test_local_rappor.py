@@ -167,6 +167,30 @@ def test_least_squares_of_candidates_are_unbiased_and_as_far_off_as_said() -> No
         assert statistics.stdev(counts) == pytest.approx(std, rel=0.35)
 
 
+def test_weights_of_many_candidates_solve_the_normal_equations_and_each_hears_of_its_own_candidate_alone() -> None:
+    settings = Rappor(bits=64, cohorts=3)
+    columns = [
+        {
+            cohort * 64 + bit: 0.2 + 0.1 * cohort
+            for cohort in range(3)
+            for bit in settings.filter_bits(f"{each}", cohort)
+        }
+        for each in range(60)
+    ]
+    numbers = [math.sin(entry) * 1_000.0 for entry in range(3 * 64)]
+    weights, maps = least_squares(columns, numbers)
+    left = list(numbers)
+    for weight, column in zip(weights, columns, strict=True):
+        for entry, value in column.items():
+            left[entry] -= weight * value
+    for place, column in enumerate(columns):
+        assert math.fsum(value * left[entry] for entry, value in column.items()) == pytest.approx(
+            0.0, abs=1e-9 * 1_000.0
+        )
+        heard = [math.fsum(value * each.get(entry, 0.0) for entry, value in column.items()) for each in maps]
+        assert heard == pytest.approx([float(other == place) for other in range(60)], abs=1e-12)
+
+
 def test_the_lasso_drops_what_is_not_reported() -> None:
     settings = Rappor(bits=64, f=0.25, p=0.05, q=0.95)
     names = [f"word {place}" for place in range(12)]

@@ -117,6 +117,19 @@ def test_fixed_parts_that_leave_nothing_are_named_and_no_noise_is_searched(knobs
     assert not composed
 
 
+def test_a_share_of_next_to_all_steps_is_named_too():
+    """Of `rdpcgan` the autoencoder's share is one of the noise that is searched, so that nothing in the list is fixed."""
+    for share in (1.0 - 1e-10, 1.0 - 1e-14):
+        knobs = {
+            "method": "rdpcgan",
+            "epsilon": 1.0,
+            "sampling_probability": 0.1,
+            "autoencoder": {"precision_share": share},
+        }
+        with pytest.raises(Unpriceable, match="share in its name"):
+            price_order(parse_order(knobs), units=10_000, budget=open_budget(10.0, 1e-6))
+
+
 def test_the_whole_epsilon_of_a_fresh_dataset_is_exactly_its_whole_share():
     for epsilon in (0.1, 0.3, 1 / 3, 2.7, 10.0):
         budget = open_budget(epsilon, 1e-6)

@@ -54,7 +54,7 @@ class ByParts(Trying):
             if place < len(self.classifiers):
                 continue
             _, made = self.tried(candidate, trials[place], self.part(place), self.quiet(hooks, keeps=True))
-            self.classifiers = (*self.classifiers, self.classifier_of(made))
+            self.classifiers = (*self.classifiers, self.classifier_of(made, hooks))
             self.inner = None
             hooks.keep(self)
             hooks.on_progress(place + 1)

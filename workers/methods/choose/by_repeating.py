@@ -85,7 +85,7 @@ class ByRepeating(Trying):
         events = plan.take(OneOfEvent, TRIAL).lists[place]
         run, made = self.tried(self.order.candidates[place], events, self.source, self.quiet(hooks, keeps=False))
         score = plan.take(PureEvent, SCORE)
-        (wrong,) = self.errors([self.classifier_of(made)])
+        (wrong,) = self.errors([self.classifier_of(made, hooks)])
         count = error_count(wrong, rows=self.test_units)
         (errors,) = release_integers(count, epsilon=score.epsilon, randomness=self.randomness).tolist()
         return Best(errors, place, run.checkpoint())

@@ -13,6 +13,8 @@ from torch import Tensor
 from service.methods.choose.work import DRAWN_BATCH, FITTING_STEPS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from workers.encoding.table import ColumnDomain, TableDomain
     from workers.generators.released import TableRelease
 
@@ -60,12 +62,13 @@ def _as_code(drawn: ColumnDomain, seen: ColumnDomain, cells: Codes, places: NDAr
     return codes if seen.missing_code is None else np.where(cells >= known, seen.missing_code, codes)
 
 
-def fitted(codes: Codes, widths: tuple[int, ...], target: int) -> Tensor:
-    """(cells of all columns, classes) weights; those of the target's own cells are the constant term of every row."""
+def fitted(codes: Codes, widths: tuple[int, ...], target: int, on_step: Callable[[], None] = lambda: None) -> Tensor:
+    """(cells of all columns, classes) weights; those of the target's own cells are the constant term of every row. `on_step` may raise to stop."""
     table, labels = _inputs(codes, widths, target), torch.from_numpy(codes[:, target].copy())
     weights = torch.zeros(sum(widths), widths[target], requires_grad=True)
     adam = torch.optim.Adam([weights], lr=LEARNING_RATE)
     for _ in range(FITTING_STEPS):
+        on_step()
         adam.zero_grad()
         loss = F.cross_entropy(F.embedding_bag(table, weights, mode="sum"), labels) + RIDGE * weights.square().sum()
         loss.backward()  # type: ignore[no-untyped-call]

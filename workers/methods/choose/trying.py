@@ -99,11 +99,11 @@ class Trying(ABC):
             should_stop=hooks.should_stop, checkpoints=store, checkpoint_every_steps=hooks.checkpoint_every_steps
         )
 
-    def classifier_of(self, made: TableRelease) -> Tensor:
-        """The weights of a classifier that was fitted to synthetic rows of this candidate alone."""
+    def classifier_of(self, made: TableRelease, hooks: Hooks) -> Tensor:
+        """The weights of a classifier that was fitted to synthetic rows of this candidate alone. It may take long, so each step asks whether to stop."""
         _, domain = self._test()
         codes = drawn_codes(made, domain, self.order.rows, below(SEEDS, self.randomness.bits))
-        return fitted(codes, domain.widths, self._target)
+        return fitted(codes, domain.widths, self._target, lambda: hooks.stop_if_asked(self.plan.steps_done))
 
     def errors(self, classifiers: Sequence[Tensor]) -> NDArray[np.bool_]:
         """(classifiers, rows) which test rows each gets wrong. Private."""

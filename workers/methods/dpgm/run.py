@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.methods.dpgm.order import DpgmOrder
+    from workers.hooks import Hooks
     from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
     from workers.methods.dpgm.training import Floats
@@ -101,7 +102,8 @@ class Run(AutoencoderRun):
         counts: Floats = self.counts.sum(axis=0)
         return counts
 
-    def gaussians(self) -> LatentGaussians:
+    def gaussians(self, hooks: Hooks) -> LatentGaussians:
+        del hooks
         shares = shares_of(self.counts, least=2.0 * self.count_std)
         return LatentGaussians.standard(shares, self.order.autoencoder.latent_numbers)
 

@@ -134,8 +134,8 @@ class AutoencoderRun(ABC):
         """(blocks,) noisy numbers of records, of what was released."""
 
     @abstractmethod
-    def gaussians(self) -> LatentGaussians:
-        """What decoders are fed from, found when the steps are done."""
+    def gaussians(self, hooks: Hooks) -> LatentGaussians:
+        """What decoders are fed from, found when the steps are done. One that takes long asks whether to stop."""
 
     # -- private
 
@@ -215,7 +215,7 @@ class AutoencoderRun(ABC):
         """The steps, with a checkpoint now and then; then what decoders are fed from."""
         for _ in hooks.steps_of(self):
             self.step()
-        return self.released(self.gaussians())
+        return self.released(self.gaussians(hooks))
 
     def released(self, gaussians: LatentGaussians) -> TableRelease | ImageRelease:
         """The published generator."""

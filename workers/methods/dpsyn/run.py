@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.methods.dpsyn.order import DpsynOrder
+    from workers.hooks import Hooks
     from workers.mechanism import PrivateSum
     from workers.methods.dpgm.training import Floats
 
@@ -69,8 +70,9 @@ class Run(AutoencoderRun):
     def block_counts(self) -> Floats:
         return self.counts[:, 0]
 
-    def gaussians(self) -> LatentGaussians:
-        """EM on codes of the finished encoder. Nothing is kept or shown between its rounds."""
+    def gaussians(self, hooks: Hooks) -> LatentGaussians:
+        """EM on codes of the finished encoder. Nothing is kept or shown between its rounds: who stops it loses them, but no step before."""
+        hooks.keep(self)
         order, norm = self.order, self.latent_norm
         scale = scale_for(self.records.units * WEIGHT, norm, most=self.records.places)
         codes = cache(partial(encoded, self.averaged, self.records, norm=norm, scale=scale))
@@ -78,6 +80,7 @@ class Run(AutoencoderRun):
         rng = np.random.Generator(np.random.PCG64(self.randomness.seed()))
         mixture = Mixture.to_begin(self.classes, order.autoencoder.latent_numbers)
         for place in range(order.em_rounds):
+            hooks.stop_if_asked(self.plan.steps_done)
             noisy = self.release_whole(LATENT_MOMENTS, partial(self._moments, codes, mixture, scale), shares)
             mixture = fitted(mixture, Moments.of_whole(noisy.released, scale, noisy.noise_stds[2]), norm=norm)
             if place == 0:

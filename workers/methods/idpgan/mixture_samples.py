@@ -34,16 +34,17 @@ class SampledImageIdpgan(MixtureFirstImages):
     def warm_up(self, on_share: Callable[[float], None]) -> None:
         """Steps on what is drawn from the mixture; a run that has taken private steps is past them."""
         if not self.plan.steps_done:
-            begin_from_free_records(self, self.samples(), self.mixture_first.free_steps, on_share)
+            begin_from_free_records(self, self.samples(on_share), self.mixture_first.free_steps, on_share)
 
     @torch.no_grad()
-    def samples(self) -> EncodedImages:
-        """Images of the mixture, components by their noisy counts; reads no row."""
+    def samples(self, on_share: Callable[[float], None] = lambda _share: None) -> EncodedImages:
+        """Images of the mixture, components by their noisy counts; reads no row. `on_share` may raise to stop."""
         mixture, shape = self.start.build(), self.images.shape
         count = free_samples(int(np.prod(shape)))
         components = drawn_by(self.start.component_frequencies, count, self.randomness)
         pixels = []
         for some in torch.split(components, FREE_SAMPLES_AT_ONCE):
+            on_share(0.0)
             noise = self.randomness.normals(len(some), mixture.noise_dimension, dtype=torch.float32)
             pixels.append(mixture.mixed(noise, some).flatten(1).mul(255.0).round().to(torch.uint8))
         labels = torch.tensor(self.start.component_labels)[components]

@@ -90,7 +90,7 @@ class Run:
             )
 
     def finish(self, hooks: Hooks) -> TableRelease:
-        self.begin()
+        self.begin(hooks)
         for _ in hooks.steps_of(self):
             self.student_step()
             for _ in range(self.order.generator_steps):
@@ -159,8 +159,11 @@ class Run:
         frequencies = values["condition_frequencies"]
         self.condition_frequencies = None if frequencies is None else tuple(frequencies)
 
-    def begin(self) -> None:
-        """Teachers, of the parts that the seed says; of a run that goes on, they first catch up."""
+    def begin(self, hooks: Hooks) -> None:
+        """Teachers, of the parts that the seed says; of a run that goes on, they first catch up.
+
+        That takes no event: who stops it there finds the release where its checkpoint left it.
+        """
         self.parts = np.stack(parts_of(self.table.units, teachers=self.teachers_count, seed=self.seed))
         self.teachers = Teachers(
             self.teachers_count,
@@ -171,7 +174,9 @@ class Run:
             randomness=self.randomness,
             device=self.device,
         )
-        for _ in range(min(self.plan.steps_done, MOST_CATCHING_UP) * self.order.teacher_steps):
+        steps = min(self.plan.steps_done, MOST_CATCHING_UP) * self.order.teacher_steps
+        for step in range(steps):
+            hooks.go_on_warming_up(step / steps, self.plan.steps_done)
             self._teach()
 
     def _teach(self) -> None:

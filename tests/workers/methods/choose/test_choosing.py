@@ -27,6 +27,7 @@ from workers.mechanism import RowsOfUnits
 from workers.mechanism.errors import error_count, error_losses
 from workers.mechanism.exponential import choose
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.choose import trying
 from workers.methods.choose.by_parts import ByParts
 from workers.methods.choose.by_repeating import Best, ByRepeating
 from workers.methods.choose.classifier import drawn_codes, fitted, wrong
@@ -238,6 +239,22 @@ def test_a_resumed_run_keeps_parts_and_tries_no_candidate_again() -> None:
     assert Checkpoint.values_of(memory.all[-1])["seed"] == before["seed"]
     assert plan.position == 2
     assert made.choice is not None
+
+
+@pytest.mark.parametrize("knobs", [{}, {"form": "repeat", "padded_runs": 1}])
+def test_who_fits_a_classifier_is_asked_whether_to_stop(knobs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    case, fitting = case_of("choose", "table", **knobs), [0]
+
+    def fitted(_codes: Any, _widths: Any, _target: int, on_step: Any) -> None:
+        fitting[0] += 1
+        on_step()
+
+    monkeypatch.setattr(trying, "fitted", fitted)
+    with pytest.raises(TrainingStopped):
+        make_release(
+            case.order, Plan(case.events), case.source(), SecureRandom(), Hooks(should_stop=lambda: fitting[0] > 0)
+        )
+    assert fitting == [1]
 
 
 def test_each_candidate_runs_all_of_its_list_on_its_own_part() -> None:

@@ -8,12 +8,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from dp_accounting import gaussian_mechanism
 
+from tests.catalogue import Case, case_of
 from tests.exact_changes import squared_change
+from tests.memory import Memory
+from workers.checkpoints import Checkpoint
+from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism.image_moments import EXACT, WEIGHT, Units, WholeVectors, scale_for, soft_moments, whole_shares
 from workers.mechanism.noise import release_counts
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.dpsyn import run as dpsyn
 from workers.methods.dpsyn.expectation_maximisation import (
     SMALLEST_VARIANCE,
     Mixture,
@@ -23,6 +29,7 @@ from workers.methods.dpsyn.expectation_maximisation import (
     shares_of_precision,
     split,
 )
+from workers.plan import Plan
 
 CENTRES = np.array([(2.5, 0.0), (-2.5, 1.0), (0.0, -2.5)])
 
@@ -156,3 +163,28 @@ def test_covariances_are_positive_whatever_the_noise() -> None:
     assert (np.linalg.eigvalsh(found.covariances) > SMALLEST_VARIANCE * 0.99).all()
     assert (np.linalg.norm(found.means, axis=1) < 3.0 + 1e-9).all()
     assert np.allclose(found.shares.sum(axis=1), 1.0)
+
+
+def _run_of(case: Case) -> dpsyn.Run:
+    randomness = SecureRandom.from_test_seed(1)
+    return dpsyn.Run(case.order, Plan(case.events), case.source(), randomness, torch.device("cpu"))  # type: ignore[arg-type]
+
+
+def test_who_stops_em_between_its_rounds_loses_no_step() -> None:
+    case, memory = case_of("dpsyn", "table", em_rounds=3), Memory()
+    run, length = _run_of(case), sum(event.count for event in case.events)
+    before_em = length - 3  # rounds
+    hooks = Hooks(checkpoints=memory, should_stop=lambda: run.plan.position > before_em)
+    hooks.measure_or_restore(run)
+    with pytest.raises(TrainingStopped) as stopped:
+        run.finish(hooks)
+    assert stopped.value.values["steps_done"] == run.plan.steps
+    assert run.plan.position == before_em + 1 < length
+    assert Checkpoint.values_of(memory.all[-1])["position"] == before_em
+    again, taken = _run_of(case), []
+    again.step = lambda: taken.append(1)  # type: ignore[method-assign]
+    hooks = Hooks(checkpoints=memory)
+    hooks.measure_or_restore(again)
+    again.finish(hooks)
+    assert not taken
+    assert again.plan.position == length

@@ -21,7 +21,7 @@ from tests.runs import train_images
 from tests.tiny_images import make_set
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
-from workers.hooks import Hooks
+from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism.image_moments import NO_CELL
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan import mixture_samples
@@ -216,3 +216,13 @@ def test_a_run_without_a_start_is_refused() -> None:
     order = make_order().model_copy(update={"warm_start": None})
     with pytest.raises(InvalidOrder, match="begins with no mixture"):
         SampledImageIdpgan(order, Plan(()), make_set(SHAPE, COUNT), SecureRandom.from_test_seed(1), torch.device("cpu"))
+
+
+def test_who_draws_samples_is_asked_whether_to_stop() -> None:
+    run = make_run(make_order(3, generator="trained"), make_set(SHAPE, COUNT, 3))
+    run.measure()
+    asked: list[float] = []
+    hooks = Hooks(on_warm_up=asked.append, should_stop=lambda: len(asked) == 2)
+    with pytest.raises(TrainingStopped):
+        run.finish(hooks)
+    assert asked == [0.0, 0.0]

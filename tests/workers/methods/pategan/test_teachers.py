@@ -169,7 +169,7 @@ def test_noise_on_a_vote_is_that_of_the_whole_batch() -> None:
     run = run_of(random_table(UNITS, 1), steps=1, votes_per_step=4_000)
     with heard(pategan, frequencies) as outputs:
         run.measure()
-        run.begin()
+        run.begin(Hooks())
         run.student_step()
     added = outputs.noisy[1][0] - outputs.sums[1].values[0]
     assert float(added.std()) == pytest.approx(1.5 * 4_000**0.5, rel=0.1)
@@ -207,9 +207,15 @@ def test_a_run_that_goes_on_has_the_same_parts_and_no_teacher_is_kept() -> None:
     plan = Plan((GaussianEvent("label_counts", 2.0), SampledStepEvent(1.0, 1.5, None, STEPS)))
     second = Run(order_for(), plan, GivenTable(random_table(UNITS, 1), DOMAIN), SecureRandom.from_test_seed(99), CPU)
     assert second.seed != first.seed
-    hooks = Hooks(checkpoints=memory)
-    hooks.measure_or_restore(second)
-    second.finish(hooks)
+    warmed: list[float] = []
+    stopped = Hooks(checkpoints=memory, on_warm_up=warmed.append, should_stop=lambda: len(warmed) == 2)
+    stopped.measure_or_restore(second)
+    before = len(memory.all)
+    with pytest.raises(TrainingStopped) as stop:
+        second.finish(stopped)
+    assert warmed == [0.0, 0.25]  # of the four steps that new teachers take after one step of the run
+    assert (stop.value.values["steps_done"], len(memory.all)) == (first.plan.steps_done, before)
+    second.finish(Hooks(checkpoints=memory))
     assert np.array_equal(first.parts, second.parts)
     assert second.plan.steps_done == STEPS
 
