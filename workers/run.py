@@ -29,6 +29,7 @@ from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
+from service.methods.knobs import Order
 from service.methods.report import split
 from service.platform.context import Context, open_context
 from service.platform.database import database_time
@@ -79,6 +80,13 @@ class NotPrivateError(RuntimeError):
     """A generator trained on test noise must never be published."""
 
 
+def check_runs_here(order: Order, *, is_finished: bool) -> None:
+    """Raise where this worker cannot make what is ordered, so that it is not charged: another one may have the GPU."""
+    run_class(order)
+    if not is_finished:
+        choose_device(order.device)
+
+
 class Attempt:
     """One claim on one release, from charge to publication."""
 
@@ -123,7 +131,8 @@ class Attempt:
         if not self.is_paid():
             self.end(failure="underpaid")
             return
-        self.check_can_run_here(made=finished is not None)
+        check_runs_here(self.release.order, is_finished=finished is not None)
+        self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
         rows = StoredRows(self)
         if finished is None and not reads_public_rows(self, rows):
             self.end_without_public_rows()
@@ -133,13 +142,6 @@ class Attempt:
             self.make(posted, rows)
         else:
             self.publish_finished(finished, posted)
-
-    def check_can_run_here(self, *, made: bool) -> None:
-        """Raises what would end the attempt later: found out before it is charged, since another worker may have what this one lacks."""
-        run_class(self.release.order)
-        if not made:
-            choose_device(self.release.order.device)
-        self.patiently(self.signing_key)  # without one nothing could be published
 
     def make(self, posted: LedgerEntry, stored: StoredRows) -> None:
         """Read, train, publish."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -213,7 +212,7 @@ def test_an_order_for_a_gpu_that_is_not_there_is_not_charged(monkeypatch: pytest
     monkeypatch.setattr(attempts, "StoredRows", lambda _: SimpleNamespace(are_its_own=lambda: True))
 
     def attempt(device: Literal["auto", "cuda"]) -> Any:
-        here = SimpleNamespace(
+        return SimpleNamespace(
             release=SimpleNamespace(
                 order=IdpganOrder(method="idpgan", epsilon=1.0, device=device), cancel_requested=False, step=0
             ),
@@ -228,8 +227,6 @@ def test_an_order_for_a_gpu_that_is_not_there_is_not_charged(monkeypatch: pytest
             charge=lambda: charged.append(device),
             make=lambda *_: None,
         )
-        here.check_can_run_here = functools.partial(attempts.Attempt.check_can_run_here, here)
-        return here
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InvalidOrder, match="no GPU"):
