@@ -459,7 +459,6 @@ def test_a_release_of_a_method_without_a_run_is_not_charged(monkeypatch: pytest.
         def __init__(self) -> None:
             super().__init__()
             self.dataset = SimpleNamespace(state="ready", declared_schema=SCHEMA)
-            self.public = None
             self.release = SimpleNamespace(
                 state="reserved", order=order_for(0.5, 1), order_={}, events=(), cancel_requested=False, step=0
             )
