@@ -38,8 +38,9 @@ def check_order(
     if begins:
         _check_takes_public("method", method, holds, offered)
     for place in (place for places in named.values() for place in places):
-        of_candidate = str(order[CANDIDATES][place].get("method"))
-        _check_takes_public(f"{CANDIDATES}.{place}.method", of_candidate, holds, offered)
+        of_candidate = order[CANDIDATES][place].get("method")
+        if of_candidate is not None:  # the service refuses a candidate without one, in its own words
+            _check_takes_public(f"{CANDIDATES}.{place}.method", str(of_candidate), holds, offered)
     _check_knobs(order, method, offered)
     for each in named:
         _check_is_public(client, each)

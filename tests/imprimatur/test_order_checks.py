@@ -102,6 +102,7 @@ def test_what_may_be_ordered_passes(client, service):
         {"method": "marginals", "share": "rest"},
         {"method": "idpgan", "public_dataset": PUBLIC, "steps": 4},
         {"method": "choose", "candidates": [{"method": "dpgan", "public_dataset": PUBLIC}]},
+        {"method": "choose", "candidates": [{"public_dataset": PUBLIC}]},  # refused by the service, which says why
     ]
     check_order(client, passing[0], SCHEMA)
     assert service.asked == [], "nothing in it can be wrong"
