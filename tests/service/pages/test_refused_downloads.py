@@ -181,5 +181,7 @@ def test_what_was_not_cancelled_is_not_called_so(state, failure, wanted, word):
 def test_why_a_release_was_never_charged_is_said_in_the_language_of_the_page(language, failure, says):
     release = Release(state="voided", failure=failure, cancel_requested=False, order_={"method": "marginals"})
     release.price, release.created_at = {"epsilon": 1.0}, dt.datetime(2027, 1, 31, tzinfo=dt.UTC)
-    page = templates(language).get_template("progress.html").render(release=release, is_active=False)
+    page = (
+        templates(language).get_template("progress.html").render(release=release, is_active=False, lacks_public=False)
+    )
     assert says in page
