@@ -22,14 +22,13 @@ from typing import Any, TypeVar
 import torch
 from sqlalchemy.orm import Session
 
-from service.base.errors import NotFound, Tampered, Unavailable, Unpriceable
+from service.base.errors import InvalidOrder, NotFound, Tampered, Unavailable, Unpriceable
 from service.datasets.models import Dataset
 from service.domain.open_columns import closed
 from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
-from service.methods.knobs import Order
 from service.methods.report import split
 from service.platform.context import Context, open_context
 from service.platform.database import database_time
@@ -80,13 +79,6 @@ class NotPrivateError(RuntimeError):
     """A generator trained on test noise must never be published."""
 
 
-def check_runs_here(order: Order, *, is_finished: bool) -> None:
-    """Raise where this worker cannot make what is ordered, so that it is not charged: another one may have the GPU."""
-    run_class(order)
-    if not is_finished:
-        choose_device(order.device)
-
-
 class Attempt:
     """One claim on one release, from charge to publication."""
 
@@ -122,16 +114,10 @@ class Attempt:
             self.settle(self.checkpoints.steps_done(self.release.events))
             return
         self.report(self.release.step, "charging")
-        unfit = misfit(self.release.order, self.dataset)
-        if unfit is None and finished is None and not self.patiently(StoredRows(self).are_its_own):
-            unfit = "tampered"
-        if unfit is not None:
+        if (unfit := self.unfit(finished)) is not None:
             self.end(failure=unfit)
             return
-        if not self.is_paid():
-            self.end(failure="underpaid")
-            return
-        check_runs_here(self.release.order, is_finished=finished is not None)
+        run_class(self.release.order)  # a method that cannot run here must not be charged
         self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
         rows = StoredRows(self)
         if finished is None and not reads_public_rows(self, rows):
@@ -163,6 +149,27 @@ class Attempt:
         except UnusableGeneratorError:
             # Weights are computed from noisy sums alone, so that they diverged is no secret; the charge stands.
             self.end(failure="diverged")
+
+    def unfit(self, finished: Finished | None) -> str | None:
+        """Why it must end before it is charged."""
+        found = misfit(self.release.order, self.dataset)
+        if found is None and finished is None and not self.patiently(StoredRows(self).are_its_own):
+            found = "tampered"
+        if found is None and not self.is_paid():
+            found = "underpaid"
+        if found is None and finished is None and not self.has_device():
+            found = "no_device"
+        return found
+
+    def has_device(self) -> bool:
+        """Asked before the charge. Raises where a GPU is not here and another worker may have it; False at the last attempt."""
+        try:
+            choose_device(self.release.order.device)
+        except InvalidOrder:
+            if self.release.attempts < self.context.settings.max_attempts:
+                raise
+            return False
+        return True
 
     def is_paid(self) -> bool:
         """Whether the events cost what is reserved and stated: who can write to the database could have written dearer ones, or a smaller ε."""

@@ -2510,12 +2510,12 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a method that cannot run is found out after the charge",
-        ((RUN, "    run_class(order)\n", ""),),
+        ((RUN, "        run_class(self.release.order)  # a method that cannot run here must not be charged\n", ""),),
         (f"{T_DISTRIBUTIONS}::test_a_release_of_a_method_without_a_run_is_not_charged",),
     ),
     Bug(
         "an order for a GPU that is not there is charged",
-        ((RUN, "        choose_device(order.device)\n", "        pass\n"),),
+        ((RUN, "finished is None and not self.has_device():", "False:"),),
         ("tests/workers/test_training.py::test_an_order_for_a_gpu_that_is_not_there_is_not_charged",),
     ),
     Bug(

@@ -72,6 +72,7 @@ FAILURES = [
     N_("diverged"),
     N_("over_limits"),
     N_("worker_lost"),
+    N_("no_device"),
     N_("declaration_needed"),
     N_("already_declared"),
     N_("tampered"),

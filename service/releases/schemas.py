@@ -207,7 +207,7 @@ class ReleaseReply(BaseModel):
     failure: Annotated[
         str | None,
         Field(
-            description="A code that depends on no row: worker_lost, cancelled, diverged, underpaid, tampered, over_limits, erased (its rows, or the public rows that it begins from, are gone), …; not_accepted depends on noisy figures that were charged."
+            description="A code that depends on no row: worker_lost, no_device (ordered for a GPU alone, and no worker that took it has one), cancelled, diverged, underpaid, tampered, over_limits, erased (its rows, or the public rows that it begins from, are gone), …; not_accepted depends on noisy figures that were charged."
         ),
     ]
     created_at: dt.datetime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -207,18 +207,20 @@ def test_a_missing_gpu_is_said_in_words() -> None:
 def test_an_order_for_a_gpu_that_is_not_there_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker cannot make must fail before the charge, which would stand."""
     charged: list[object] = []
-    for name, says in (("misfit", lambda *_: None), ("run_class", lambda *_: None)):
-        monkeypatch.setattr(attempts, name, says)
+    ended: list[str] = []
+    known = {"misfit": None, "run_class": None, "lacks_public_rows": False, "reads_public_rows": True}
+    for name, says in known.items():
+        monkeypatch.setattr(attempts, name, lambda *_, says=says: says)
     monkeypatch.setattr(attempts, "StoredRows", lambda _: SimpleNamespace(are_its_own=lambda: True))
 
-    def attempt(device: Literal["auto", "cuda"]) -> Any:
-        return SimpleNamespace(
-            release=SimpleNamespace(
-                order=IdpganOrder(method="idpgan", epsilon=1.0, device=device), cancel_requested=False, step=0
-            ),
+    def attempt(device: str, number: int = 1) -> Any:
+        order = SimpleNamespace(device=device, accept=None)
+        made = SimpleNamespace(
+            release=SimpleNamespace(order=order, cancel_requested=False, step=0, attempts=number),
+            context=SimpleNamespace(settings=SimpleNamespace(max_attempts=3)),
+            end=lambda *, failure: ended.append(failure),
             dataset=SimpleNamespace(state="ready"),
             public=None,
-            cancelled=False,
             finished=lambda: None,
             report=lambda *_: None,
             patiently=lambda action: action(),
@@ -227,10 +229,16 @@ def test_an_order_for_a_gpu_that_is_not_there_is_not_charged(monkeypatch: pytest
             charge=lambda: charged.append(device),
             make=lambda *_: None,
         )
+        made.has_device = lambda: attempts.Attempt.has_device(made)  # type: ignore[arg-type]
+        made.unfit = lambda finished: attempts.Attempt.unfit(made, finished)  # type: ignore[arg-type]
+        return made
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InvalidOrder, match="no GPU"):
-        attempts.Attempt.run(attempt("cuda"))
-    assert not charged
+    for number in (1, 2):  # another worker may have one
+        with pytest.raises(InvalidOrder, match="no GPU"):
+            attempts.Attempt.run(attempt("cuda", number))
+    assert not ended
+    attempts.Attempt.run(attempt("cuda", 3))
+    assert (ended, charged) == (["no_device"], [])
     attempts.Attempt.run(attempt("auto"))
     assert charged == ["auto"]

@@ -170,9 +170,16 @@ def test_what_was_not_cancelled_is_not_called_so(state, failure, wanted, word):
     assert shown_state(Release(state=state, failure=failure, cancel_requested=wanted)) == word
 
 
-@pytest.mark.parametrize(("language", "says"), [("en", "cost nothing: erased."), ("de", "gekostet: gelöscht.")])
-def test_why_a_release_was_never_charged_is_said_in_the_language_of_the_page(language, says):
-    release = Release(state="voided", failure="erased", cancel_requested=False, order_={"method": "marginals"})
+@pytest.mark.parametrize(
+    ("language", "failure", "says"),
+    [
+        ("en", "erased", "cost nothing: erased."),
+        ("de", "erased", "gekostet: gelöscht."),
+        ("en", "no_device", "it was ordered for a GPU alone, and no worker that took it has one"),
+    ],
+)
+def test_why_a_release_was_never_charged_is_said_in_the_language_of_the_page(language, failure, says):
+    release = Release(state="voided", failure=failure, cancel_requested=False, order_={"method": "marginals"})
     release.price, release.created_at = {"epsilon": 1.0}, dt.datetime(2027, 1, 31, tzinfo=dt.UTC)
     page = (
         templates(language).get_template("progress.html").render(release=release, is_active=False, lacks_public=False)
