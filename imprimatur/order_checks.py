@@ -38,9 +38,7 @@ def check_order(
     if begins:
         _check_takes_public("method", method, holds, offered)
     for place in (place for places in named.values() for place in places):
-        of_candidate = order[CANDIDATES][place].get("method")
-        if of_candidate is not None:  # the service refuses a candidate without one, in its own words
-            _check_takes_public(f"{CANDIDATES}.{place}.method", str(of_candidate), holds, offered)
+        _check_candidate(order, place, holds, offered)
     _check_knobs(order, method, offered)
     for each in named:
         _check_is_public(client, each)
@@ -52,6 +50,13 @@ def _check_method(method: str, holds: str, offered: Mapping[str, Json]) -> None:
     if holds not in offered[method]["takes"]:
         fitting = ", ".join(name for name, each in offered.items() if holds in each["takes"])
         raise invalid("method", f"{method} does not make {holds}s; choose one of {AUTO}, {fitting}")
+
+
+def _check_candidate(order: Mapping[str, Any], place: int, holds: str, offered: Mapping[str, Json]) -> None:
+    """One without a method is refused by the service, in its own words."""
+    method = order[CANDIDATES][place].get("method")
+    if method is not None:
+        _check_takes_public(f"{CANDIDATES}.{place}.method", str(method), holds, offered)
 
 
 def _check_takes_public(where: str, method: str, holds: str, offered: Mapping[str, Json]) -> None:
