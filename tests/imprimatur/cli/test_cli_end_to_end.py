@@ -320,7 +320,7 @@ def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenan
     small_schema["fields"][1]["constraints"] |= {"maximum": 5}
     small_schema["fields"][1]["description"] = "DRAFT: these bounds were read from the data."
     accept = ("--accept-draft", "--accept-undeclared", small_schema["fields"][1]["name"])
-    publish = ("publish", small_csv, *accept, "--epsilon", 1, "--budget-epsilon", 2, "--set", "steps=3", "--json")
+    publish = ("publish", small_csv, *accept, "--epsilon", 1, "--budget-epsilon", 2, "--method", "marginals", "--json")
     sent = ("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 2)
     refused = imprimatur(*sent, **key)
     assert refused.returncode == 5
@@ -365,7 +365,7 @@ def test_rows_that_look_the_same_are_not_ordered_from_and_may_be_told_apart(
     head, *rows = small_csv.read_text().splitlines()
     weights = ",".join([*rows[0].split(",")[:2], "7.5"])
     small_csv.write_text("\n".join([head, weights, *rows[1:]]) + "\n")
-    publish = ("publish", small_csv, "--epsilon", 1, "--budget-epsilon", 2, "--set", "steps=3", *budget)
+    publish = ("publish", small_csv, "--epsilon", 1, "--budget-epsilon", 2, "--method", "marginals", *budget)
     refused = json.loads(imprimatur(*publish, **key).stderr.splitlines()[-1])
     assert (refused["code"], refused["dataset_id"]) == ("duplicate_rows", json.loads(first.stdout)["id"])
     assert "distinct_from" in refused["detail"]
