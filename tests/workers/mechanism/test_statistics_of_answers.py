@@ -286,7 +286,5 @@ def test_many_values_at_the_median_need_little_noise() -> None:
     assert tight == 1.0
     assert 1.0 < wide < 20.0
     assert smooth_sensitivity(np.array([], dtype=np.int64), size=9, beta=1.0) == 8.0
-    randomness = SecureRandom.from_test_seed(
-        1
-    )  # noise of heavy tails: once in some thousand draws it is large all the same
+    randomness = SecureRandom.from_test_seed(1)  # noise of heavy tails: a draw in some thousand is still large
     assert Fraction(1, 2) < Fraction(release_median(together, size=1_000, epsilon=50.0, randomness=randomness), 500)
